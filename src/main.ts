@@ -4,9 +4,7 @@
 import "./process/quick-start.ts";
 import { readFileSync } from "node:fs";
 import { DayClock, SystemClock } from "./engine/base/clock.ts";
-import { reserveCounts } from "./engine/base/count-layout.ts";
 import { ConfigError } from "./engine/base/errors.ts";
-import { SharedCounts } from "./engine/base/shared-counts.ts";
 import { visibleLines } from "./engine/base/visible.ts";
 import type { Logger } from "./operate/telemetry/logger.ts";
 import { openLog } from "./process/open-log.ts";
@@ -45,8 +43,7 @@ async function serve(): Promise<void> {
     const memory = await openMemory({ settings, clock, logger });
     try {
       const { startApp } = await import("./process/app.ts");
-      const counts = new SharedCounts(reserveCounts(1), 0);
-      const service = await startApp({ settings, clock, logger, version, memory: memory?.shared, counts });
+      const service = await startApp({ settings, clock, logger, version, memory: memory?.shared });
       return {
         reload: () => service.reload(),
         async stop(how) {

@@ -18,8 +18,6 @@ export async function openService(env = {}, rules = "hot", openTracer = () => un
   const { readSettings } = await loadDist("process/settings.js");
   const { createLogger } = await loadDist("operate/telemetry/logger.js");
   const { buildAppParts } = await loadDist("process/app/app-parts.js");
-  const { reserveCounts } = await loadDist("engine/base/count-layout.js");
-  const { SharedCounts } = await loadDist("engine/base/shared-counts.js");
   const { RateLimitService } = await loadDist("grpc/rls/service.js");
   const rulesDir = temporaryFolder();
   writeFileSync(join(rulesDir, "rules.yaml"), rulesText(rules));
@@ -31,7 +29,6 @@ export async function openService(env = {}, rules = "hot", openTracer = () => un
     clock,
     logger,
     version: "bench",
-    counts: new SharedCounts(reserveCounts(1), 0),
   });
   await parts.reloader.start();
   await connected(parts.storeHealth);

@@ -6,7 +6,6 @@ import { describe, expect, test } from "vitest";
 import { SystemClock } from "../../src/engine/base/clock.ts";
 import { LimitStatsBook } from "../../src/operate/telemetry/stats-book.ts";
 import type { XdsRules } from "../../src/rule-sources/xds/xds-rules.ts";
-import { countsAlone } from "../support/counts.ts";
 import { endWithTest } from "../support/ends.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 import { onThisMachine, TurnWatch } from "../support/turn-watch.ts";
@@ -55,7 +54,7 @@ describe.runIf(program !== undefined)("a set of 8 MB holds the event loop for le
         programVersion: "0",
       },
       pauses: { initialMs: 100, maxMs: 1_000, jitters: true },
-      compile: { statsBook: new LimitStatsBook(200, countsAlone(262_144)) },
+      compile: { statsBook: new LimitStatsBook(200) },
       files: undefined,
       cacheFile: join(temporaryFolder("headgate-cache"), "rules"),
       clock: new SystemClock(),

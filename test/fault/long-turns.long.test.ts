@@ -13,7 +13,6 @@ import { CallCounts } from "../../src/operate/telemetry/observers.ts";
 import { RateLimitedLog } from "../../src/operate/telemetry/rate-limited-log.ts";
 import { LimitStatsBook } from "../../src/operate/telemetry/stats-book.ts";
 import { MemoryStore } from "../../src/stores/memory/memory-store.ts";
-import { countsAlone } from "../support/counts.ts";
 import { rulesFromYaml } from "../support/rules.ts";
 import { BusyWatch, onThisMachine, TurnWatch } from "../support/turn-watch.ts";
 import { bytesField } from "../support/wire.ts";
@@ -25,12 +24,12 @@ const LIMIT = "rate_limit: { requests_per_unit: 5000, unit: hour }";
 
 function openService(rules: string): RateLimitService {
   const clock = new SystemClock();
-  const statsBook = new LimitStatsBook(200, countsAlone(262_144));
+  const statsBook = new LimitStatsBook(200);
   const store = new MemoryStore({ clock });
   const limiter = new Limiter({
     store,
     clock,
-    observer: new CallCounts(new RateLimitedLog(SILENT, clock), countsAlone()),
+    observer: new CallCounts(new RateLimitedLog(SILENT, clock)),
     fallback: new LocalFallback(
       () => store,
       () => 1,

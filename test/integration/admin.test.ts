@@ -11,7 +11,6 @@ import { type AdminSources, openAdminServer } from "../../src/operate/http/serve
 import { Tokens } from "../../src/operate/http/tokens.ts";
 import { createLogger } from "../../src/operate/telemetry/logger.ts";
 import { RateLimitedLog } from "../../src/operate/telemetry/rate-limited-log.ts";
-import { countsAlone } from "../support/counts.ts";
 import { endWithTest } from "../support/ends.ts";
 import { ManualClock } from "../support/manual-clock.ts";
 
@@ -51,7 +50,7 @@ async function startServer(overrides: Partial<AdminSources> = {}, bodyBytesMax =
       top: undefined,
       limits: NO_LIMITS,
       tokens: new Tokens({ adminToken: undefined, adminTokenFile: undefined }, new ManualClock(), SILENT),
-      watch: new AdminWatch(SILENT, new RateLimitedLog(SILENT, new ManualClock()), countsAlone()),
+      watch: new AdminWatch(SILENT, new RateLimitedLog(SILENT, new ManualClock())),
       onError: (error) => errors.push(error),
       ...overrides,
     },

@@ -6,13 +6,10 @@ import { createServer, type Socket } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
 import { StatsD } from "hot-shots";
 import { describe, expect, test, vi } from "vitest";
-import { reserveCounts } from "../../src/engine/base/count-layout.ts";
-import { SharedCounts } from "../../src/engine/base/shared-counts.ts";
 import { CallCounts } from "../../src/operate/telemetry/observers.ts";
 import { RateLimitedLog } from "../../src/operate/telemetry/rate-limited-log.ts";
 import { LimitStatsBook } from "../../src/operate/telemetry/stats-book.ts";
 import { StatsdExporter } from "../../src/operate/telemetry/statsd.ts";
-import { countsAlone } from "../support/counts.ts";
 import { closedWithTest, endWithTest } from "../support/ends.ts";
 import { listen } from "../support/listen.ts";
 import { ManualClock } from "../support/manual-clock.ts";
@@ -73,15 +70,14 @@ function makeExporter(
 ) {
   const clock = new ManualClock();
   const log = new RateLimitedLog({ info: ignore, warn: ignore, error: ignore }, clock);
-  const counts = more.counts ?? countsAlone();
-  const statsBook = new LimitStatsBook(0, counts);
-  const calls = new CallCounts(log, counts);
+  const statsBook = new LimitStatsBook(0);
+  const calls = new CallCounts(log);
   const reloads = () => ({ loads: 0, failures: 0 });
-  const sources = { calls, counts, reloads, statsBook, gauges: () => [], log, clock, ...more };
+  const sources = { calls, reloads, statsBook, gauges: () => [], log, clock, ...more };
   const settings = { statsdHost, statsdPort, statsdProtocol, statsFlushIntervalMs: 3_600_000 };
   const exporter = new StatsdExporter({ ...settings, extraTags: new Map(), usesDogStatsd: false }, sources);
   endWithTest(() => exporter.close());
-  return { exporter, statsBook, clock, calls };
+  return { exporter, statsBook, clock };
 }
 
 /** A statsd server over TCP; `port` 0 takes a free one. */
@@ -214,19 +210,6 @@ descriptors:
     expect(sums.gauges.get("ratelimit.localcache.entryCount")).toBe(1);
     expect(sums.gauges.get("ratelimit.localcache.hitCount")).toBe(1);
     expect(sums.gauges.get("ratelimit.localcache.missCount")).toBe(3);
-  });
-
-  test("gets once what all workers have counted, whichever of them sends it", async () => {
-    const { sums, env } = await listenForStats();
-    const buffer = reserveCounts(2, 1_024);
-    const exporters = [0, 1].map((row) => {
-      const address = ["127.0.0.1", Number(env.STATSD_PORT), "udp"] as const;
-      const { exporter, calls } = makeExporter(address, { counts: new SharedCounts(buffer, row) });
-      calls.globalShadows = row + 1;
-      return exporter;
-    });
-    for (const exporter of exporters) await exporter.close();
-    await expect.poll(() => sums.values.get("ratelimit.service.global_shadow_mode")).toBe(3);
   });
 
   // Promise(compatibility): Statsd gets every hit, also of removed rules and from its own outages, and nothing twice.

@@ -9,7 +9,6 @@ import { readAskedLimit } from "../../src/operate/http/read-asked-limit.ts";
 import { createLogger } from "../../src/operate/telemetry/logger.ts";
 import { openRuntimeLimits } from "../../src/process/app/runtime-limits.ts";
 import { readSettings } from "../../src/process/settings.ts";
-import { countsAlone } from "../support/counts.ts";
 import { ManualClock } from "../support/manual-clock.ts";
 import { rulesFromYaml } from "../support/rules.ts";
 import { runs } from "../support/runs.ts";
@@ -67,7 +66,7 @@ test("what is set is in force as it was asked for", async () => {
     fc.asyncProperty(fc.array(asked, { minLength: 1, maxLength: 8 }), async (changes) => {
       const clock = new ManualClock(Date.UTC(2026, 0, 1) * 1_000);
       const logger = createLogger({ level: "silent", format: "json", clock, secrets: [] });
-      const options = { settings: readSettings({}), clock, logger, version: "", counts: countsAlone() };
+      const options = { settings: readSettings({}), clock, logger, version: "" };
       const { source } = openRuntimeLimits(options, undefined, () => RULES);
       for (const [what, more] of changes) {
         const before = source.of(CALLER);

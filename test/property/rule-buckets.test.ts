@@ -19,7 +19,6 @@ import type { DomainRules, RuleSet } from "../../src/engine/rules/rule-set.ts";
 import { addMetadata } from "../../src/grpc/rls/metadata.ts";
 import { SeriesBook } from "../../src/operate/telemetry/series-book.ts";
 import { LimitStatsBook } from "../../src/operate/telemetry/stats-book.ts";
-import { countsAlone } from "../support/counts.ts";
 import { ManualClock } from "../support/manual-clock.ts";
 import { PlainStatsBook, rulesFromYaml } from "../support/rules.ts";
 import { runs } from "../support/runs.ts";
@@ -201,13 +200,12 @@ describe("a scrape has no labels twice", () => {
   ])("in $mode, and its sum is what was counted", ({ compatible }) => {
     let met = 0;
     const check = (rules: readonly object[], asked: Asked, valuesMax: number) => {
-      const counts = countsAlone();
-      const book = new LimitStatsBook(valuesMax, counts);
+      const book = new LimitStatsBook(valuesMax);
       const domain = rulesOf(rules, compatible, book)?.domains.get("edge");
       fc.pre(domain !== undefined);
       if (domain === undefined) return;
       const filler = fillerOf(book);
-      const series = new SeriesBook(book, counts, 1_000);
+      const series = new SeriesBook(book, 1_000);
       let counted = 0;
       for (const [given, overridden] of asked) {
         const call = callOf(domain, given, overridden);

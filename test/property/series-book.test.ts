@@ -3,10 +3,9 @@
 import * as fc from "fast-check";
 import { expect, test } from "vitest";
 import { runThrough } from "../../src/engine/base/long-work.ts";
-import { LIMIT_COUNTERS } from "../../src/engine/domain/stats.ts";
+import { RULE_COUNTERS } from "../../src/operate/telemetry/metrics.ts";
 import { SeriesBook } from "../../src/operate/telemetry/series-book.ts";
 import { LimitStatsBook } from "../../src/operate/telemetry/stats-book.ts";
-import { countsAlone } from "../support/counts.ts";
 
 const RULES_MAX = 3;
 const DOMAINS = ["edge", "mesh"];
@@ -26,9 +25,8 @@ const step = fc.oneof(
 test("series are those that were hit, bounded per domain, and stay; all that a domain counted is in their sum", () => {
   fc.assert(
     fc.property(fc.array(step, { maxLength: 60 }), (steps) => {
-      const counts = countsAlone();
-      const book = new LimitStatsBook(200, counts);
-      const series = new SeriesBook(book, counts, RULES_MAX);
+      const book = new LimitStatsBook(200);
+      const series = new SeriesBook(book, RULES_MAX);
       let keys: readonly string[] = KEYS;
       const shown = new Map<string, number>();
       const lost = new Map(DOMAINS.map((domain) => [domain, 0]));
@@ -83,9 +81,8 @@ test("series are those that were hit, bounded per domain, and stay; all that a d
 });
 
 test("live holds of a rule go with it, and are in the sum of further rules while it is there", () => {
-  const counts = countsAlone();
-  const book = new LimitStatsBook(200, counts);
-  const series = new SeriesBook(book, counts, 1);
+  const book = new LimitStatsBook(200);
+  const series = new SeriesBook(book, 1);
   for (const key of ["a", "b"]) Object.assign(book.statsOf("edge", [key], ""), { totalHits: 1, holdsLive: 4 });
   expect([...series.entries()].map(({ stats }) => stats.holdsLive)).toEqual([4, 4]);
   runThrough(book.retainOnly(new Set([book.statsOf("edge", ["a"], "")])));
@@ -96,9 +93,8 @@ test("live holds of a rule go with it, and are in the sum of further rules while
 });
 
 test("of values whose labels are equal the first has the series, the others are with other rules", () => {
-  const counts = countsAlone();
-  const book = new LimitStatsBook(200, counts);
-  const series = new SeriesBook(book, counts, 10);
+  const book = new LimitStatsBook(200);
+  const series = new SeriesBook(book, 10);
   const [a, ab] = [book.statsOf("edge", ["a"], ""), book.statsOf("edge", ["a_b"], "")];
   const shown = () => [...series.entries()].map(({ path, stats }) => [path.join("/"), stats.totalHits]);
   book.statsOfValues(a, ["a_b_c"]).totalHits = 3;
@@ -116,11 +112,10 @@ test("of values whose labels are equal the first has the series, the others are 
 });
 
 test("a value that reads like the one for all further values is one with it", () => {
-  const counts = countsAlone();
-  const book = new LimitStatsBook(1, counts);
+  const book = new LimitStatsBook(1);
   const rule = book.statsOf("edge", ["a"], "x");
   for (const value of ["b", "other", "c"]) book.statsOfValues(rule, [`a_${value}`]).totalHits++;
-  const shown = [...new SeriesBook(book, counts, 10).entries()].map(({ labels, stats }) => [labels, stats.totalHits]);
+  const shown = [...new SeriesBook(book, 10).entries()].map(({ labels, stats }) => [labels, stats.totalHits]);
   expect(shown).toEqual([
     ['domain="edge",key1="a_b",key2="",rule="a_b",limit="x"', 1],
     ['domain="edge",key1="a_other",key2="",rule="a_other",limit="x"', 2],
@@ -128,10 +123,9 @@ test("a value that reads like the one for all further values is one with it", ()
 });
 
 test("sums hold every field, in every step exact", () => {
-  const counts = countsAlone();
-  const book = new LimitStatsBook(200, counts);
-  const series = new SeriesBook(book, counts, 1);
-  const fields = LIMIT_COUNTERS;
+  const book = new LimitStatsBook(200);
+  const series = new SeriesBook(book, 1);
+  const fields = RULE_COUNTERS;
   for (const key of ["a", "b", "c"]) {
     const stats = book.statsOf("edge", [key], "");
     for (const [i, field] of fields.entries()) stats[field] = i + 1;

@@ -18,7 +18,6 @@ import { Limiter } from "../../src/engine/limiter/limiter.ts";
 import type { CallListener, LimiterObserver } from "../../src/engine/limiter/limiter-observer.ts";
 import { DomainBook } from "../../src/operate/telemetry/domain-book.ts";
 import type { Store } from "../../src/stores/store.ts";
-import { countsAlone } from "./counts.ts";
 import { ManualClock } from "./manual-clock.ts";
 import { rulesFromYaml } from "./rules.ts";
 import { ScriptedStore } from "./scripted-store.ts";
@@ -67,7 +66,7 @@ export class CountingStatsBook implements StatsBook, ValueStatsBook {
 
 export class RecordingObserver implements LimiterObserver {
   readonly events: string[] = [];
-  readonly unmatched = new DomainBook(countsAlone());
+  readonly unmatched = new DomainBook();
 
   decided(refused: boolean): void {
     this.events.push(refused ? "refused" : "allowed");

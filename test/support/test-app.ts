@@ -7,7 +7,6 @@ import { type Clock, SystemClock } from "../../src/engine/base/clock.ts";
 import { createLogger } from "../../src/operate/telemetry/logger.ts";
 import { type App, startApp } from "../../src/process/app.ts";
 import { readSettings } from "../../src/process/settings.ts";
-import { countsAlone } from "./counts.ts";
 import { endWithTest } from "./ends.ts";
 import { loadProto } from "./load-proto.ts";
 import { temporaryFolder } from "./temporary-folder.ts";
@@ -121,7 +120,7 @@ export async function startBareApp(
     secrets: [],
     write: (line) => log.push(line),
   });
-  const app = await startApp({ settings, clock, logger, version: "0.0.0-test", counts: countsAlone(65_536) });
+  const app = await startApp({ settings, clock, logger, version: "0.0.0-test" });
   return { app, log, stop: endWithTest(() => app.stop()) };
 }
 

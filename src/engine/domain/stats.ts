@@ -1,64 +1,82 @@
 // Counters of rules, with the reference service's meanings, and of descriptors that met no rule.
 
-import { namedCounts } from "../base/counts.ts";
 import type { ReportTurns } from "./report-turns.ts";
 
-/** Counters of one limit, those that most calls change first. In hits unless a comment says otherwise; all but `holdsLive` only grow. */
-export const LIMIT_COUNTERS = [
-  "totalHits",
-  "withinLimit",
-  "nearLimit",
-  "overLimit",
-  /** Settlements of live holds. */
-  "settlements",
-  /** Settlements that found no hold, because it had ended or was never opened. What they report is charged. */
-  "settledLate",
-  /** Settlements of a hold that was settled already. They charge nothing. */
-  "settledAgain",
-  /** Holds that ended unsettled, counted when a call notices their end. */
-  "holdsExpired",
-  /** Descriptors that match the limit and ask for no hits of it: they peek, or bring a limit of their own. No metric shows it. */
-  "withoutHits",
-  "overLimitWithLocalCache",
-  /** Holds opened by payments, in holds, as are the counters of holds and settlements below. */
-  "holdsOpened",
-  /** Live holds in this process's memory. Holds that have ended count until a call notices their end. One thread's part may be below 0. */
-  "holdsLive",
-  "shadowMode",
+/** What one limit has decided so far. In hits unless a comment says otherwise; all but `holdsLive` only grow. */
+export class LimitStats {
+  totalHits = 0;
+  withinLimit = 0;
+  nearLimit = 0;
+  overLimit = 0;
+  overLimitWithLocalCache = 0;
+  shadowMode = 0;
   /** The part of `overLimit` that `on_store_failure: deny` refused, because the store did not answer. */
-  "deniedUnanswered",
+  deniedUnanswered = 0;
+  /** Descriptors that match the limit and ask for no hits of it: they peek, or bring a limit of their own. No metric shows it. */
+  withoutHits = 0;
+  /** Holds opened by payments, in holds, as are the counters of holds and settlements below. */
+  holdsOpened = 0;
+  /** Live holds in this process's memory. Holds that have ended count until a call notices their end. */
+  holdsLive = 0;
+  /** Holds that ended unsettled, counted when a call notices their end. */
+  holdsExpired = 0;
+  /** Settlements of live holds. */
+  settlements = 0;
+  /** Settlements that found no hold, because it had ended or was never opened. What they report is charged. */
+  settledLate = 0;
+  /** Settlements of a hold that was settled already. They charge nothing. */
+  settledAgain = 0;
   /** Sum over settlements of what was held beyond what was used, in cost. */
-  "heldUnused",
+  heldUnused = 0;
   /** Sum over settlements of what was used beyond what was held, in cost. */
-  "usedUnheld",
-] as const;
-
-/** Of the first counters, so many, one moves with each call that the limit applies to. */
-const MATCH_COUNTERS = LIMIT_COUNTERS.indexOf("withoutHits") + 1;
-
-/** What one limit has decided so far. */
-export class LimitStats extends namedCounts(LIMIT_COUNTERS) {
-  /** True once this thread has answered a peek. If refused hits above 1 follow, callers probably report after the fact. */
+  usedUnheld = 0;
+  /** True once a peek was answered. If refused hits above 1 follow, callers probably report after the fact. */
   wasPeeked = false;
   /** Undefined until a payment above 1 was refused. */
   turns: ReportTurns | undefined;
   /** Those of single values, which count in its place (ValueStatsBook). */
   values: LimitStats[] | undefined;
 
-  /** True if any counter that metrics show has moved. Settlements count too: their payments may have gone to another process. */
-  get hasMoved(): boolean {
-    return this.sumOfFirst(MATCH_COUNTERS - 1) > 0;
+  /** Grows with each change of a counter that metrics show. Settlements count too: their payments may have gone to another process. */
+  get #shown(): number {
+    const hits = this.totalHits + this.withinLimit + this.nearLimit + this.overLimit;
+    return hits + this.settlements + this.settledLate + this.settledAgain + this.holdsExpired;
   }
 
-  /** Grows with each call that the limit applies to, in any thread. */
+  /** True if any counter that metrics show has moved. */
+  get hasMoved(): boolean {
+    return this.#shown > 0;
+  }
+
+  /** Grows with each call that the limit applies to. */
   get matches(): number {
-    const own = this.sumOfFirst(MATCH_COUNTERS);
+    const own = this.#shown + this.withoutHits;
     return this.values === undefined ? own : this.values.reduce((sum, { matches }) => sum + matches, own);
   }
 
-  /** What all threads have counted, with values. */
+  /** Adds what `other` has counted, its live holds included. By name, because a scrape adds up a hundred thousand. */
+  add(other: LimitStats): void {
+    this.totalHits += other.totalHits;
+    this.withinLimit += other.withinLimit;
+    this.nearLimit += other.nearLimit;
+    this.overLimit += other.overLimit;
+    this.overLimitWithLocalCache += other.overLimitWithLocalCache;
+    this.shadowMode += other.shadowMode;
+    this.deniedUnanswered += other.deniedUnanswered;
+    this.withoutHits += other.withoutHits;
+    this.holdsOpened += other.holdsOpened;
+    this.holdsLive += other.holdsLive;
+    this.holdsExpired += other.holdsExpired;
+    this.settlements += other.settlements;
+    this.settledLate += other.settledLate;
+    this.settledAgain += other.settledAgain;
+    this.heldUnused += other.heldUnused;
+    this.usedUnheld += other.usedUnheld;
+  }
+
+  /** What was counted, with values. */
   count(): RuleCount {
-    const own = { hits: this.sum("totalHits"), refused: this.sum("overLimit"), shadowed: this.sum("shadowMode") };
+    const own = { hits: this.totalHits, refused: this.overLimit, shadowed: this.shadowMode };
     return this.values === undefined ? own : this.values.map((one) => one.count()).reduce(sumOfCounts, own);
   }
 }
@@ -104,17 +122,14 @@ export interface ValueStatsBook {
 /** Name of all domains without rules beyond those counted by name. No domain with rules has this name. */
 export const OTHER_DOMAINS = "(other domains)";
 
-const DOMAIN_COUNTERS = [
-  /** Descriptors that met no rule: they passed unlimited because no rule limits them or declares them unlimited. */
-  "descriptors",
-  /** Calls, while the domain has rules. */
-  "calls",
-  /** The part of them that had not all entries that the domain requires. */
-  "incomplete",
-] as const;
-
 /** What one domain has counted in addition to its limits. */
-export class DomainStats extends namedCounts(DOMAIN_COUNTERS) {
+export class DomainStats {
+  /** Descriptors that met no rule: they passed unlimited because no rule limits them or declares them unlimited. */
+  descriptors = 0;
+  /** Calls, while the domain has rules. */
+  calls = 0;
+  /** The part of them that had not all entries that the domain requires. */
+  incomplete = 0;
   /** Keys of a descriptor that met no rule in their order, one-byte. Empty until there was one, and for a domain without rules. */
   exampleKeys: readonly string[] = [];
   /** Its values, which are never shown. */

@@ -12,8 +12,7 @@ import {
 } from "node:http2";
 import type { TLSSocket } from "node:tls";
 import type { Server } from "@grpc/grpc-js";
-import { namedCounts, placeOf } from "../../engine/base/counts.ts";
-import type { SharedCounts } from "../../engine/base/shared-counts.ts";
+import { countsOf } from "../../engine/base/counts.ts";
 import { errorCode } from "../../engine/base/thrown.ts";
 import { refuseHeaders } from "./grpc-js-requests.ts";
 import { fullestOf, type Shedder, shedStreams } from "./shared-bounds.ts";
@@ -28,12 +27,11 @@ const PARTIAL_BYTES_MAX = 268_435_456;
 const PIECE_BYTES = 256;
 
 const TROUBLES = ["waiting_streams", "partial_requests", "stream_flood"] as const;
-class TroubleCounts extends namedCounts(TROUBLES) {}
 
 /** Watches the sessions of a grpc-js server. */
 export class GrpcJsStreams {
   readonly connections = new Set<WatchedSession>();
-  readonly troubles: TroubleCounts;
+  readonly troubles = countsOf(TROUBLES);
   streams = 0;
   #partialBytes = 0;
   readonly #max: number;
@@ -41,8 +39,7 @@ export class GrpcJsStreams {
   #shedAt: number;
 
   /** At most `max` streams wait. No call of a client whose certificate lacks `clientName` is served; undefined serves all. */
-  constructor(max: number, clientName: string | undefined, counts: SharedCounts | undefined) {
-    this.troubles = new TroubleCounts(placeOf(counts, "troubles of grpc-js", TROUBLES.length));
+  constructor(max: number, clientName: string | undefined) {
     this.#max = max;
     this.#clientName = clientName;
     this.#shedAt = max;

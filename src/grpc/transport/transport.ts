@@ -3,7 +3,6 @@
 import type { MethodDefinition } from "@grpc/grpc-js";
 import type { Clock } from "../../engine/base/clock.ts";
 import type { HealthState } from "../../engine/base/health.ts";
-import type { SharedCounts } from "../../engine/base/shared-counts.ts";
 import type { GrpcStatus, TransportObserver, UnaryMethod } from "../unary.ts";
 import type { TlsFiles } from "./tls-files.ts";
 
@@ -24,8 +23,6 @@ export interface GrpcServerOptions {
   /** Calls that may wait for their answer, over all connections; further ones get RESOURCE_EXHAUSTED. */
   readonly inFlightMax: number;
   readonly observer: TransportObserver;
-  /** The counters of the process; undefined: the server counts for itself. */
-  readonly counts?: SharedCounts | undefined;
   readonly host: string;
   /** 0 picks a free port. */
   readonly port: number;
@@ -44,9 +41,9 @@ export interface GrpcServer {
   /** Calls that wait for their answer. */
   inFlight(): number;
   /** Connections that were ended and streams that were reset because of what peers did, by kind. */
-  readonly troubles: { sums(): [name: string, sum: number][] };
+  readonly troubles: Readonly<Record<string, number>>;
   /** What the fast lane has read; grpc-js counts nothing. */
-  readonly counts?: { sum(name: "connections" | "unaryCalls" | "streams"): number };
+  readonly counts?: Readonly<Record<"connections" | "unaryCalls" | "streams", number>>;
   /**
    * Accepts no new connections and calls, lets calls under way finish, and cuts off what is left after `graceMs` milliseconds. Resolves
    * when all is closed. A second call gets the same promise.

@@ -1,7 +1,6 @@
 // Counts requests to the guarded pages, and logs who used or was refused them.
 
-import { namedCounts, placeOf } from "../../engine/base/counts.ts";
-import type { SharedCounts } from "../../engine/base/shared-counts.ts";
+import { countsOf } from "../../engine/base/counts.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import type { RateLimitedLog } from "../telemetry/rate-limited-log.ts";
 import type { Caller } from "./access.ts";
@@ -17,22 +16,19 @@ const ADMIN_EVENTS = ADMIN_ACTIONS.flatMap((action) =>
 /** Most buckets in one line of the log. */
 const LOGGED_BUCKETS_MAX = 32;
 
-class AdminCounts extends namedCounts(ADMIN_EVENTS) {}
-
 export class AdminWatch {
-  readonly #counts: AdminCounts;
+  readonly #counts = countsOf(ADMIN_EVENTS);
   readonly #logger: Logger;
   readonly #rareLog: RateLimitedLog;
 
-  constructor(logger: Logger, rareLog: RateLimitedLog, counts: SharedCounts) {
-    this.#counts = new AdminCounts(placeOf(counts, "admin requests", ADMIN_EVENTS.length));
+  constructor(logger: Logger, rareLog: RateLimitedLog) {
     this.#logger = logger;
     this.#rareLog = rareLog;
   }
 
   /** The number of requests with this action and outcome, since the start of the process. */
   of(action: AdminAction, outcome: AdminOutcome): number {
-    return this.#counts.sum(`${action} ${outcome}`);
+    return this.#counts[`${action} ${outcome}`];
   }
 
   used(action: AdminAction, isDone: boolean): void {

@@ -66,7 +66,7 @@ export function* ruleRows(rules: RuleSet | undefined, sources: RowSources): Long
   const domains = [...(rules?.domains.values() ?? [])];
   const rows: RuleRow[] = [];
   for (const domain of domains) {
-    for (const row of domainRows(domain, { ...sources, calls: domain.stats.sum("calls") })) {
+    for (const row of domainRows(domain, { ...sources, calls: domain.stats.calls })) {
       if (rows.length === RULE_ROWS_MAX) return yield* mostRefusing(domains, sources.countOf);
       rows.push(row);
       yield;

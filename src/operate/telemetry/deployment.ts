@@ -1,5 +1,6 @@
 // Calls of all processes that share a store, by the store's register: their sum, which only grows, and the rates of each process.
 
+import { sumOf } from "../../engine/base/counts.ts";
 import { MICROS_PER_SECOND } from "../../engine/base/units.ts";
 import type { RegisteredProcess } from "../../stores/process-register.ts";
 import type { CallCounts } from "./observers.ts";
@@ -31,7 +32,7 @@ interface Known {
 /** Counts of a process since its start. */
 export function callTotals(calls: CallCounts): readonly number[] {
   const errors = calls.storeErrors() + calls.serviceErrors();
-  return [calls.allowed.sumOfAll(), calls.refused.sumOfAll(), calls.sum("degradedCalls"), errors];
+  return [sumOf(calls.allowed), sumOf(calls.refused), calls.degradedCalls, errors];
 }
 
 export class Deployment {
@@ -65,7 +66,7 @@ export class Deployment {
     return this.#own().map((count, i) => count + (this.#others[i] ?? 0));
   }
 
-  /** By instance. A worker that took over from another is known twice for a while. */
+  /** By instance. */
   processes(): readonly ProcessRates[] {
     const all = new Map([...this.#known.values()].map(({ instance, rates }) => [instance, rates]));
     return [...all]

@@ -3,7 +3,6 @@
 
 import { getOrInsert } from "../../engine/base/get-or-insert.ts";
 import type { LongWork } from "../../engine/base/long-work.ts";
-import { NameKind, type SharedCounts } from "../../engine/base/shared-counts.ts";
 import { showable, textOf } from "../../engine/domain/request.ts";
 import { DomainStats, type DomainStatsBook, OTHER_DOMAINS } from "../../engine/domain/stats.ts";
 import type { UnmatchedShape } from "../../engine/rules/why-unmatched.ts";
@@ -24,7 +23,7 @@ export interface UnmatchedEntry {
   readonly domain: string;
   readonly hasRules: boolean;
   readonly descriptors: number;
-  /** The keys of one descriptor that met no rule in this thread; empty if none was noted. */
+  /** The keys of one descriptor that met no rule; empty if none was noted. */
   readonly exampleKeys: readonly string[];
 }
 
@@ -33,7 +32,6 @@ interface Kept {
   /** Offered: given to a set of rules that is not in force, and may never be. */
   state: "offered" | "with rules" | "unknown";
   readonly stats: DomainStats;
-  readonly at: number | undefined;
   toldDescriptors: number;
   /** The set of rules that last had it, or asked for it, by its number. */
   set: number;
@@ -41,20 +39,12 @@ interface Kept {
   readonly shapes: Map<string, UnmatchedShape>;
 }
 
-/** Keeps DomainStats by domain. Domains are given as one-byte text. All threads know the same domains. */
+/** Keeps DomainStats by domain. Domains are given as one-byte text. */
 export class DomainBook implements DomainStatsBook {
-  readonly #counts: SharedCounts;
   readonly #kept = new Map<string, Kept>();
-  readonly #places = new Set<number | undefined>();
   /** Number of the set in force. */
   #set = 0;
   #unknown = 0;
-  /** How many names made so far are known. */
-  #knownTexts = 0;
-
-  constructor(counts: SharedCounts) {
-    this.#counts = counts;
-  }
 
   domainStatsOf(domain: string): DomainStats {
     const name = nameOf(domain);
@@ -87,18 +77,15 @@ export class DomainBook implements DomainStatsBook {
       yield;
       if (kept.set < set && kept.state !== "unknown") this.#loseRules(kept);
     }
-    yield* this.#counts.giveUpAllBut(NameKind.domain, (at) => this.#places.has(at));
   }
 
   #loseRules(kept: Kept): void {
-    const { domain, state, stats, at } = kept;
-    if (state === "with rules" && stats.sum("descriptors") > 0 && this.#unknown < UNKNOWN_DOMAINS_MAX) {
+    const { domain, state, stats } = kept;
+    if (state === "with rules" && stats.descriptors > 0 && this.#unknown < UNKNOWN_DOMAINS_MAX) {
       this.#addUnknown(kept);
       return;
     }
-    stats.leavePlace();
     this.#kept.delete(domain);
-    this.#places.delete(at);
   }
 
   #inUse(name: string): Kept | undefined {
@@ -108,20 +95,19 @@ export class DomainBook implements DomainStatsBook {
 
   /** The domains with at least one descriptor that met no rule. */
   *entries(): Generator<UnmatchedEntry & Pick<Kept, "stats">> {
-    this.#learn();
     for (const { domain, state, stats } of this.#kept.values()) {
-      const descriptors = state === "offered" ? 0 : stats.sum("descriptors");
+      const descriptors = state === "offered" ? 0 : stats.descriptors;
       const hasRules = state === "with rules";
       if (descriptors > 0) yield { domain, hasRules, descriptors, stats, exampleKeys: shownKeys(stats) };
     }
   }
 
-  /** Shapes of a domain's descriptors that met no rule in this thread; of many, the newest. */
+  /** Shapes of a domain's descriptors that met no rule; of many, the newest. */
   shapesOf(domain: string): Iterable<UnmatchedShape> {
     return this.#kept.get(nameOf(domain))?.shapes.values() ?? [];
   }
 
-  /** Logs each domain with new descriptors in this thread since the last call. Called once a second. */
+  /** Logs each domain with new descriptors since the last call. Called once a second. */
   tell(log: RateLimitedLog): void {
     for (const kept of this.#kept.values()) {
       const { domain, state, stats } = kept;
@@ -141,41 +127,23 @@ export class DomainBook implements DomainStatsBook {
 
   #noteRules(name: string, unmatched: DomainStats, set: number): void {
     const kept = this.#kept.get(name) ?? this.#open(name);
-    // A set that was compiled before the last one came into force has stats that have left their place.
-    if (kept.at !== undefined) unmatched.moveTo({ counts: this.#counts, at: kept.at });
+    // A set that was compiled before the last one came into force has other stats, which go on from those of the last one.
+    if (kept.stats !== unmatched) {
+      const { descriptors, calls, incomplete } = kept.stats;
+      Object.assign(unmatched, { descriptors, calls, incomplete });
+    }
     if (kept.state === "unknown") this.#unknown--;
     this.#kept.set(name, { ...kept, stats: unmatched, state: "with rules", set: Math.max(kept.set, set) });
   }
 
   #open(domain: string): Kept {
-    const at = this.#counts.locked(() => {
-      const knowsAll = this.#knownTexts === this.#counts.textsMade;
-      const place = this.#counts.use(`unmatched ${domain}`, { kind: NameKind.domain, text: domain });
-      if (knowsAll) this.#knownTexts = this.#counts.textsMade;
-      return place;
-    });
-    const stats = at === undefined ? new DomainStats() : new DomainStats({ counts: this.#counts, at });
-    // An earlier thread of this row has reported its counts.
-    this.#places.add(at);
-    return {
-      domain,
-      state: "offered",
-      stats,
-      at,
-      toldDescriptors: stats.descriptors,
-      set: this.#set,
-      shapes: new Map(),
-    };
+    const stats = new DomainStats();
+    return { domain, state: "offered", stats, toldDescriptors: 0, set: this.#set, shapes: new Map() };
   }
 
   #keepUnknown(name: string): Kept {
-    return this.#counts.locked(() => {
-      this.#learn();
-      const room = this.#unknown < UNKNOWN_DOMAINS_MAX ? name : OTHER_DOMAINS;
-      const kept = this.#inUse(name) ?? this.#inUse(room) ?? this.#addUnknown(this.#kept.get(room) ?? this.#open(room));
-      this.#knownTexts = this.#counts.textsMade;
-      return kept;
-    });
+    const room = this.#unknown < UNKNOWN_DOMAINS_MAX ? name : OTHER_DOMAINS;
+    return this.#inUse(room) ?? this.#addUnknown(this.#kept.get(room) ?? this.#open(room));
   }
 
   #addUnknown(kept: Kept): Kept {
@@ -183,14 +151,6 @@ export class DomainBook implements DomainStatsBook {
     this.#kept.set(kept.domain, kept);
     if (kept.domain !== OTHER_DOMAINS) this.#unknown++;
     return kept;
-  }
-
-  /** Adds the domains that other threads have named. */
-  #learn(): void {
-    const news = this.#counts.texts(NameKind.domain, this.#knownTexts);
-    if (news === undefined) return;
-    for (const text of news.texts) if (!this.#kept.has(text)) this.#addUnknown(this.#open(text));
-    this.#knownTexts = news.made;
   }
 }
 

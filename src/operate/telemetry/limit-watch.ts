@@ -70,8 +70,6 @@ interface Written {
 
 interface WatchSources {
   readonly shapesOf: (domain: string) => Iterable<UnmatchedShape>;
-  /** Called before counters of values are read. */
-  readonly learnValues: () => void;
   /** Undefined: none is kept. */
   readonly history?: RateHistory;
 }
@@ -99,7 +97,6 @@ export class LimitWatch {
   *look(rules: RuleSet | undefined, nowUs: number): LongWork<void> {
     const lastUs = this.#lookedUs;
     this.#lookedUs = nowUs;
-    this.#sources.learnValues();
     if (rules !== undefined && this.#rules !== rules) yield* this.#take(rules, nowUs);
     const limits = this.#limits;
     const { history } = this.#sources;
@@ -169,7 +166,7 @@ export class LimitWatch {
   #deadOf({ domain, copies }: Written, nowUs: number): Sight | undefined {
     if (copies[0]?.isRare) return undefined;
     const sight = latest(copies.flatMap(({ limits }) => limits.flatMap((limit) => this.sightOf(limit) ?? [])));
-    if (sight === undefined || domain.stats.sum("calls") - sight.callsThen < DEAD_CALLS) return undefined;
+    if (sight === undefined || domain.stats.calls - sight.callsThen < DEAD_CALLS) return undefined;
     return nowUs - sight.sinceUs >= (sight.matchedUs === undefined ? NEVER_US : NO_LONGER_US) ? sight : undefined;
   }
 
@@ -182,7 +179,7 @@ export class LimitWatch {
       where: formatPlace(rule.at),
       matchedUs,
       sinceUs,
-      calls: domain.stats.sum("calls") - callsThen,
+      calls: domain.stats.calls - callsThen,
       why: whyUnmatched([...above, rule], domain, this.#sources.shapesOf(domain.domain), isMet),
     };
   }
@@ -197,7 +194,7 @@ function watchedFrom(limit: Limit, domain: DomainRules, nowUs: number, hasMatche
   const matches = matchesOf(limit);
   const matchedUs = hasMatched || matches > 0 ? nowUs : undefined;
   const count = limitsOnBucket(limit).reduce((sum, { stats }) => sumOfCounts(sum, stats.count()), NO_COUNT);
-  return { limit, domain, matches, count, matchedUs, sinceUs: nowUs, callsThen: domain.stats.sum("calls") };
+  return { limit, domain, matches, count, matchedUs, sinceUs: nowUs, callsThen: domain.stats.calls };
 }
 
 /** Of several limits the one that matched last; if none did, the one that is known longest. */

@@ -66,14 +66,14 @@ export function* ruleLines(entries: readonly StatsEntry[], keepsHolds: boolean):
 function* linesOf(field: Field, entries: readonly StatsEntry[]): Generator<string> {
   const row = RULE_METRICS[field];
   yield `\n${headOf(row)}`;
-  for (const { labels, stats } of entries) yield `${row.name}{${labels}} ${stats.sum(field)}\n`;
+  for (const { labels, stats } of entries) yield `${row.name}{${labels}} ${stats[field]}\n`;
 }
 
 function showing(field: Field, keepsHolds: boolean): (entry: StatsEntry) => boolean {
   if (field === "holdsLive") {
-    return ({ stats }) => keepsHolds && (stats.sum("holdsOpened") > 0 || stats.sum("holdsLive") > 0);
+    return ({ stats }) => keepsHolds && (stats.holdsOpened > 0 || stats.holdsLive > 0);
   }
-  return ({ stats }) => !RULE_METRICS[field].isRare || stats.sum(field) > 0;
+  return ({ stats }) => !RULE_METRICS[field].isRare || stats[field] > 0;
 }
 
 function headOf({ name, help, kind }: MetricHead): string {

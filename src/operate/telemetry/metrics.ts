@@ -52,6 +52,9 @@ export const RULE_METRICS = {
   ),
 } as const;
 
+/** The fields that the metrics show. */
+export const RULE_COUNTERS = Object.keys(RULE_METRICS) as readonly (keyof typeof RULE_METRICS)[];
+
 /** A metric of each rule. Only holds that are live can become fewer. */
 function ofRule(name: string, kind: "counter" | "gauge" = "counter", isRare = false) {
   return { means: (help: string): RuleMetric => ({ name, kind, labels: RULE_LABELS, help, isRare }) };

@@ -1,14 +1,13 @@
 // Counts what limiter, stores and the gRPC edge report, as plain numbers that metrics read. Also logs troubles: each kind at most once
-// a second, and less often while it lasts. A counter's property is this thread's count; `sum` and the methods add up all threads.
+// a second, and less often while it lasts.
 
-import { namedCounts, placeOf } from "../../engine/base/counts.ts";
+import { countsOf, sumOf } from "../../engine/base/counts.ts";
 import {
   REQUEST_ERROR_CODES,
   type RequestErrorCode,
   STORE_ERROR_CODES,
   type StoreError,
 } from "../../engine/base/errors.ts";
-import type { CountRows, SharedCounts } from "../../engine/base/shared-counts.ts";
 import { ON_STORE_FAILURE_NAMES, OnStoreFailure } from "../../engine/domain/limit.ts";
 import {
   canRefuseCall,
@@ -23,34 +22,20 @@ import type { MissingForReports } from "../../engine/limiter/late-reports.ts";
 import type { LimiterObserver } from "../../engine/limiter/limiter-observer.ts";
 import type { StoreObserver } from "../../stores/store-observer.ts";
 import { DomainBook } from "./domain-book.ts";
-import { LATENCY_CELLS, LatencyHistogram } from "./latency-histogram.ts";
+import { LatencyHistogram } from "./latency-histogram.ts";
 import type { RateLimitedLog } from "./rate-limited-log.ts";
 
 /** Names of Source in metrics, by Source. */
 export const SOURCE_NAMES = ["store", "denial_memory", "lease", "local"] as const;
 export const BREAKER_STATES = ["closed", "open", "probing"] as const;
 type BreakerState = (typeof BREAKER_STATES)[number];
+/** Counters whose growth is logged. */
+type CountedTrouble = "damagedBuckets" | "evictedBuckets" | "lateGroups" | "unknownOutcomes" | "notGivenBack";
 
-class SourceCounts extends namedCounts(SOURCE_NAMES) {}
-class StoreErrorCounts extends namedCounts(STORE_ERROR_CODES) {}
-class RequestErrorCounts extends namedCounts(REQUEST_ERROR_CODES) {}
-class BreakerCounts extends namedCounts(BREAKER_STATES) {}
+type StoreErrorCounts = Record<StoreError["code"], number>;
 
 /** Most limits that are noted between two reads. */
 const UNDECIDED_LIMITS_MAX = 100;
-
-const CALL_COUNTERS = [
-  /** Calls that on_store_failure decided, fully or in part. */
-  "degradedCalls",
-  /** Descriptors of calls that name a domain without rules. */
-  "domainsNotFound",
-  "callsWithoutRules",
-  "globalShadows",
-  "lateReports",
-  "cappedHits",
-  "internalErrors",
-  "overloadedCalls",
-] as const;
 
 /** What is logged of hits that look like reports, by what their limit lacks. */
 const REPORTS = {
@@ -63,38 +48,41 @@ const REPORTS = {
 } as const satisfies Readonly<Record<MissingForReports, string>>;
 
 /** Counters of decisions and calls. */
-export class CallCounts extends namedCounts(CALL_COUNTERS) implements LimiterObserver {
-  readonly responseTime: LatencyHistogram;
+export class CallCounts implements LimiterObserver {
+  /** Calls that on_store_failure decided, fully or in part. */
+  degradedCalls = 0;
+  /** Descriptors of calls that name a domain without rules. */
+  domainsNotFound = 0;
+  callsWithoutRules = 0;
+  globalShadows = 0;
+  lateReports = 0;
+  cappedHits = 0;
+  internalErrors = 0;
+  overloadedCalls = 0;
+  readonly responseTime = new LatencyHistogram();
   /** Allowed and refused calls, by Source. */
-  readonly allowed: SourceCounts;
-  readonly refused: SourceCounts;
+  readonly allowed: number[] = SOURCE_NAMES.map(() => 0);
+  readonly refused: number[] = SOURCE_NAMES.map(() => 0);
   /** Degraded calls by OnStoreFailure, then by the store's error code. */
-  readonly degradedByPolicy: readonly StoreErrorCounts[];
+  readonly degradedByPolicy: readonly StoreErrorCounts[] = ON_STORE_FAILURE_NAMES.map(() =>
+    countsOf(STORE_ERROR_CODES),
+  );
   /** Calls that passed although a limit that could have refused them got no answer, by the store's error code. */
-  readonly passed: StoreErrorCounts;
-  /** Ids (one-byte) of limits without an answer in calls of this thread that nothing refused. The reader clears them. */
+  readonly passed = countsOf(STORE_ERROR_CODES);
+  /** Ids (one-byte) of limits without an answer in calls that nothing refused. The reader clears them. */
   readonly undecidedLimits = new Set<string>();
-  readonly requestErrors: RequestErrorCounts;
+  readonly requestErrors = countsOf(REQUEST_ERROR_CODES);
   /** Descriptors that met no rule, by domain; domains without rules are included. */
-  readonly domains: DomainBook;
+  readonly domains = new DomainBook();
   readonly #log: RateLimitedLog;
 
-  constructor(log: RateLimitedLog, counts: SharedCounts) {
-    super(placeOf(counts, "calls", CALL_COUNTERS.length));
-    this.responseTime = new LatencyHistogram(placeOf(counts, "response time", LATENCY_CELLS));
-    this.allowed = new SourceCounts(placeOf(counts, "allowed", SOURCE_NAMES.length));
-    this.refused = new SourceCounts(placeOf(counts, "refused", SOURCE_NAMES.length));
-    this.degradedByPolicy = ON_STORE_FAILURE_NAMES.map(
-      (policy) => new StoreErrorCounts(placeOf(counts, `degraded ${policy}`, STORE_ERROR_CODES.length)),
-    );
-    this.passed = new StoreErrorCounts(placeOf(counts, "passed", STORE_ERROR_CODES.length));
-    this.requestErrors = new RequestErrorCounts(placeOf(counts, "request errors", REQUEST_ERROR_CODES.length));
-    this.domains = new DomainBook(counts);
+  constructor(log: RateLimitedLog) {
     this.#log = log;
   }
 
   decided(refused: boolean, source: Source, elapsedUs: number): void {
-    (refused ? this.refused : this.allowed).add(source);
+    const counts = refused ? this.refused : this.allowed;
+    counts[source] = (counts[source] as number) + 1;
     this.responseTime.observe(elapsedUs);
   }
 
@@ -139,16 +127,16 @@ export class CallCounts extends namedCounts(CALL_COUNTERS) implements LimiterObs
     this.#log.warn("debt capped", "post-paid hits beyond debt_max were not recorded", () => ({ limit: limitId, hits }));
   }
 
-  /** Calls of all threads that passed without a decision, or where the proxy lets failed calls pass, by cause. */
+  /** Calls that passed without a decision, or where the proxy lets failed calls pass, by cause. */
   undecided(): [cause: string, calls: number][] {
     const codes = (counts: StoreErrorCounts, policy: string) =>
-      counts.sums().map(([code, calls]): [string, number] => [`${code}, on_store_failure: ${policy}`, calls]);
+      Object.entries(counts).map(([code, calls]): [string, number] => [`${code}, on_store_failure: ${policy}`, calls]);
     return [
       ...codes(this.passed, "allow"),
       ...codes(this.degradedByPolicy[OnStoreFailure.error] as StoreErrorCounts, "error"),
-      ["no rules", this.sum("callsWithoutRules")],
-      ["more calls than IN_FLIGHT_MAX", this.sum("overloadedCalls")],
-      ["a fault of Headgate", this.sum("internalErrors")],
+      ["no rules", this.callsWithoutRules],
+      ["more calls than IN_FLIGHT_MAX", this.overloadedCalls],
+      ["a fault of Headgate", this.internalErrors],
     ];
   }
 
@@ -169,55 +157,43 @@ export class CallCounts extends namedCounts(CALL_COUNTERS) implements LimiterObs
     this.#log.error("internal error", "a call failed because of a bug in Headgate", () => ({ err: error }));
   }
 
-  /** Calls of all threads, or of some rows, whatever their outcome. */
-  total(rows?: CountRows["rows"]): number {
-    return this.responseTime.count(rows) + this.storeErrors(rows) + this.serviceErrors(rows);
+  /** Calls, whatever their outcome. */
+  total(): number {
+    return this.responseTime.count() + this.storeErrors() + this.serviceErrors();
   }
 
   /** Calls without a decision because the store failed. */
-  storeErrors(rows?: CountRows["rows"]): number {
-    return (this.degradedByPolicy[OnStoreFailure.error] as StoreErrorCounts).sumOfAll(rows);
+  storeErrors(): number {
+    return sumOf(this.degradedByPolicy[OnStoreFailure.error] as StoreErrorCounts);
   }
 
   /** Calls without a decision for any other reason. */
-  serviceErrors(rows?: CountRows["rows"]): number {
-    return (
-      this.requestErrors.sumOfAll(rows) +
-      this.sum("callsWithoutRules", rows) +
-      this.sum("internalErrors", rows) +
-      this.sum("overloadedCalls", rows)
-    );
+  serviceErrors(): number {
+    return sumOf(this.requestErrors) + this.callsWithoutRules + this.internalErrors + this.overloadedCalls;
   }
 }
 
-const STORE_COUNTERS = [
-  "takes",
-  "repeats",
-  "redirections",
-  "damagedBuckets",
-  "evictedBuckets",
-  "lateGroups",
-  "unknownOutcomes",
-  "givenBack",
-  "notGivenBack",
-] as const;
-
 /** Counters of what stores report. */
-export class StoreCounts extends namedCounts(STORE_COUNTERS) implements StoreObserver {
-  readonly roundTrip: LatencyHistogram;
-  readonly failures: StoreErrorCounts;
-  readonly breakerChanges: BreakerCounts;
+export class StoreCounts implements StoreObserver {
+  takes = 0;
+  repeats = 0;
+  redirections = 0;
+  damagedBuckets = 0;
+  evictedBuckets = 0;
+  lateGroups = 0;
+  unknownOutcomes = 0;
+  givenBack = 0;
+  notGivenBack = 0;
+  readonly roundTrip = new LatencyHistogram();
+  readonly failures = countsOf(STORE_ERROR_CODES);
+  readonly breakerChanges = countsOf(BREAKER_STATES);
   /** The worst of all servers. */
   breakerState: BreakerState = "closed";
   /** Breakers that are not closed, by the name of their server. */
   readonly serverBreakers = new Map<string, BreakerState>();
   readonly #log: RateLimitedLog;
 
-  constructor(log: RateLimitedLog, counts: SharedCounts) {
-    super(placeOf(counts, "store", STORE_COUNTERS.length));
-    this.roundTrip = new LatencyHistogram(placeOf(counts, "round trip", LATENCY_CELLS));
-    this.failures = new StoreErrorCounts(placeOf(counts, "store failures", STORE_ERROR_CODES.length));
-    this.breakerChanges = new BreakerCounts(placeOf(counts, "breaker changes", BREAKER_STATES.length));
+  constructor(log: RateLimitedLog) {
     this.#log = log;
   }
 
@@ -273,7 +249,7 @@ export class StoreCounts extends namedCounts(STORE_COUNTERS) implements StoreObs
   }
 
   /** Adds to a counter, and logs how much of what. */
-  #count(counter: (typeof STORE_COUNTERS)[number], by: number, what: string, message: string): void {
+  #count(counter: CountedTrouble, by: number, what: string, message: string): void {
     this[counter] += by;
     this.#log.warn(counter, message, () => ({ [what]: by }));
   }

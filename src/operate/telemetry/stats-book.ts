@@ -1,10 +1,8 @@
 // The counters of every rule, kept over reloads. Bounded: callers' values make at most METRIC_VALUES_MAX entries per rule, and long
-// values are cut. All threads have the same entries, once they have learned of the values that others have seen. series-book.ts chooses
-// the entries that get series.
+// values are cut. series-book.ts chooses the entries that get series.
 
 import { getOrInsert } from "../../engine/base/get-or-insert.ts";
 import type { LongWork } from "../../engine/base/long-work.ts";
-import { NameKind, type SharedCounts } from "../../engine/base/shared-counts.ts";
 import { showable, textOf } from "../../engine/domain/request.ts";
 import { LimitStats, type StatsBook, type ValueStatsBook } from "../../engine/domain/stats.ts";
 import { shortText } from "./short-text.ts";
@@ -23,8 +21,8 @@ export interface StatsEntry {
   readonly path: readonly string[];
   readonly labels: string;
   readonly stats: LimitStats;
-  /** Its place among the counters of all threads; undefined if there was none left, so that it counts in this thread alone. */
-  readonly at: number | undefined;
+  /** Whether it has a series of its own or is summed with others (series-book.ts); undefined until it is hit. */
+  series: "own" | "summed" | undefined;
 }
 
 /** A limit in the text of the labels, one-byte. */
@@ -46,48 +44,37 @@ interface RuleEntry extends StatsEntry {
 /** Keeps LimitStats by rule. All given text is one-byte (engine/domain/request.ts). */
 export class LimitStatsBook implements StatsBook, ValueStatsBook {
   readonly #valuesMax: number;
-  readonly #counts: SharedCounts;
   readonly #rules = new Map<string, RuleEntry>();
   readonly #ruleOf = new Map<LimitStats, RuleEntry>();
-  /** By domain: where the counts of summed rules go when their rules do, and how many rules there are. */
-  readonly #heirs = new Map<string, { readonly at: number | undefined; rules: number }>();
-  /** Places of rules and heirs. */
-  readonly #places = new Set<number | undefined>();
+  /** By domain: how many rules it has, and what summed ones that are gone have counted. */
+  readonly #domains = new Map<string, { rules: number; readonly gone: LimitStats }>();
   #valueEntries = 0;
   /** Number of the set in force. */
   #set = 0;
-  /** Texts made until then are known. */
-  #knownTexts = 0;
 
   /** `valuesMax` (METRIC_VALUES_MAX): most values of callers kept per rule. */
-  constructor(valuesMax: number, counts: SharedCounts) {
+  constructor(valuesMax: number) {
     this.#valuesMax = valuesMax;
-    this.#counts = counts;
   }
 
   statsOf(domain: string, path: readonly string[], limit: string): LimitStats {
     const key = joined([domain, limit, ...path]);
     let entry = this.#rules.get(key);
     if (entry === undefined) {
-      const heir = this.#heirOf(domain);
-      heir.rules++;
+      getOrInsert(this.#domains, domain, () => ({ rules: 0, gone: new LimitStats() })).rules++;
       entry = {
         key,
         domain,
         path: [...path],
         owner: { domain, rule: path.join("/"), limit },
         labels: labelsOf(domain, path, limit),
-        ...this.#place(
-          heir.at === undefined ? undefined : this.#counts.use(`rule ${key}`, { kind: NameKind.limit, heir: heir.at }),
-        ),
+        stats: new LimitStats(),
+        series: undefined,
         values: new Map(),
         set: this.#set,
       };
       this.#rules.set(key, entry);
       this.#ruleOf.set(entry.stats, entry);
-      this.#places.add(entry.at);
-      // Other threads may have seen values of it already.
-      this.#knownTexts = 0;
     }
     entry.set = this.#set;
     return entry.stats;
@@ -110,17 +97,9 @@ export class LimitStatsBook implements StatsBook, ValueStatsBook {
     return this.#valueOf(rule, shown) ?? this.#valueOf(rule, otherPath(rule.path)) ?? ruleStats;
   }
 
-  /** The place of a domain's counters that outlive their rules; undefined if there was none left. */
-  heirOf(domain: string): number | undefined {
-    return this.#heirOf(domain).at;
-  }
-
-  #heirOf(domain: string) {
-    return getOrInsert(this.#heirs, domain, () => {
-      const at = this.#counts.use(`other rules ${domain}`, { kind: NameKind.limit });
-      this.#places.add(at);
-      return { at, rules: 0 };
-    });
+  /** What rules of the domain that are gone have counted, those that were summed. */
+  goneOf(domain: string): LimitStats | undefined {
+    return this.#domains.get(domain)?.gone;
   }
 
   /** The counters of a value; undefined if it is new and there is no room for it. */
@@ -128,51 +107,23 @@ export class LimitStatsBook implements StatsBook, ValueStatsBook {
     const key = joined(shown);
     const known = rule.values.get(key);
     if (known !== undefined) return known.stats;
-    const mayAdd = () => this.#hasRoom(rule) || key === joined(otherPath(rule.path));
-    if (!mayAdd()) return undefined;
-    return this.#counts.locked(() => {
-      this.learnValues();
-      const stats = rule.values.get(key)?.stats ?? (mayAdd() ? this.#addValue(rule, key, shown) : undefined);
-      this.#knownTexts = this.#counts.textsMade;
-      return stats;
-    });
+    const mayAdd = this.#hasRoom(rule) || key === joined(otherPath(rule.path));
+    return mayAdd ? this.#addValue(rule, key, shown) : undefined;
   }
 
   #hasRoom({ values }: RuleEntry): boolean {
     return values.size < this.#valuesMax && this.#valueEntries < VALUE_ENTRIES_MAX;
   }
 
-  #addValue(rule: RuleEntry, key: string, path: readonly string[]): LimitStats | undefined {
+  #addValue(rule: RuleEntry, key: string, path: readonly string[]): LimitStats {
     const { domain, limit } = rule.owner;
-    const parent = rule.at;
-    const text = JSON.stringify([parent, path]);
-    const options = { kind: NameKind.limit, text, parent, heir: this.heirOf(domain) };
-    const at = parent === undefined ? undefined : this.#counts.use(`value ${rule.key} ${key}`, options);
-    if (at === undefined && parent !== undefined) return undefined;
-    const entry = { domain, path: [...path], labels: labelsOf(domain, path, limit), ...this.#place(at) };
+    const stats = new LimitStats();
+    const entry = { domain, path: [...path], labels: labelsOf(domain, path, limit), stats, series: undefined };
     rule.values.set(key, entry);
     rule.stats.values ??= [];
-    rule.stats.values.push(entry.stats);
+    rule.stats.values.push(stats);
     this.#valueEntries++;
-    return entry.stats;
-  }
-
-  /** Adds the values that other threads have seen. */
-  learnValues(): void {
-    const news = this.#counts.texts(NameKind.limit, this.#knownTexts);
-    if (news === undefined) return;
-    const rules = new Map([...this.#rules.values()].map((rule) => [rule.at, rule]));
-    for (const text of news.texts) {
-      const [at, path] = JSON.parse(text) as [number, string[]];
-      const rule = rules.get(at);
-      const key = joined(path);
-      if (rule !== undefined && !rule.values.has(key)) this.#addValue(rule, key, path);
-    }
-    this.#knownTexts = news.made;
-  }
-
-  #place(at: number | undefined): Pick<StatsEntry, "stats" | "at"> {
-    return { stats: at === undefined ? new LimitStats() : new LimitStats({ counts: this.#counts, at }), at };
+    return stats;
   }
 
   /** The limit that these counters belong to; undefined for dropped limits and for single values. */
@@ -198,26 +149,22 @@ export class LimitStatsBook implements StatsBook, ValueStatsBook {
       yield;
       if (entry.set < set) this.#drop(entry);
     }
-    yield* this.#counts.giveUpAllBut(NameKind.limit, (at) => this.#places.has(at));
   }
 
   #drop(entry: RuleEntry): void {
-    // Calls under way may still count for it.
-    for (const { stats } of entriesOfRule(entry)) stats.leavePlace();
     this.#valueEntries -= entry.values.size;
     this.#rules.delete(entry.key);
     this.#ruleOf.delete(entry.stats);
-    this.#places.delete(entry.at);
-    const heir = this.#heirOf(entry.domain);
-    heir.rules--;
-    if (heir.rules > 0) return;
-    this.#heirs.delete(entry.domain);
-    this.#places.delete(heir.at);
+    const domain = this.#domains.get(entry.domain);
+    if (domain === undefined) return;
+    for (const { series, stats } of entriesOfRule(entry)) if (series === "summed") domain.gone.add(stats);
+    // Nothing would count them down any more.
+    domain.gone.holdsLive = 0;
+    if (--domain.rules === 0) this.#domains.delete(entry.domain);
   }
 
   /** All entries, in the order in which rules appeared. Some may have equal labels: `a` with `b_c`, and `a_b` with `c`. */
   *entries(): Generator<StatsEntry> {
-    this.learnValues();
     for (const rule of this.#rules.values()) yield* entriesOfRule(rule);
   }
 }

@@ -3,14 +3,11 @@
 
 import { StatsD } from "hot-shots";
 import type { Clock } from "../../engine/base/clock.ts";
-import { placeOf } from "../../engine/base/counts.ts";
-import type { SharedCounts } from "../../engine/base/shared-counts.ts";
 import { MICROS_PER_SECOND } from "../../engine/base/units.ts";
 import { waitAtMost } from "../../engine/base/wait-at-most.ts";
 import { oneByteOf, textOf } from "../../engine/domain/request.ts";
-import { LIMIT_COUNTERS } from "../../engine/domain/stats.ts";
 import type { Settings } from "../../process/settings.ts";
-import { RULE_METRICS } from "./metrics.ts";
+import { RULE_COUNTERS, RULE_METRICS } from "./metrics.ts";
 import type { CallCounts } from "./observers.ts";
 import type { RateLimitedLog } from "./rate-limited-log.ts";
 import { shortText } from "./short-text.ts";
@@ -24,24 +21,19 @@ type StatsdSettings = Pick<
 
 interface StatsdSources {
   readonly calls: CallCounts;
-  readonly counts: SharedCounts;
   readonly reloads: () => { readonly loads: number; readonly failures: number };
   readonly statsBook: LimitStatsBook;
-  /** Gauges of all threads, from local caches. */
+  /** From local caches. */
   readonly gauges: () => Iterable<readonly [name: string, value: number]>;
   readonly log: RateLimitedLog;
   readonly clock: Clock;
 }
 
-/** Counters of a rule: the index in LIMIT_COUNTERS, and the last part of the name: the metric's name without the common part. */
-const RULE_COUNTERS = (Object.keys(RULE_METRICS) as (keyof typeof RULE_METRICS)[])
-  .filter((field) => RULE_METRICS[field].kind === "counter")
-  .map((field) => {
-    const name = RULE_METRICS[field].name.replace(/^(ratelimit_service_rate_limit|headgate)_|_total$/g, "");
-    return [LIMIT_COUNTERS.indexOf(field), name] as const;
-  });
-/** Counters that are not of one rule or domain. */
-const TOTALS = 6;
+/** Counters of a rule: the field, and the last part of the name: the metric's name without the common part. */
+const SENT = RULE_COUNTERS.filter((field) => RULE_METRICS[field].kind === "counter").map((field) => {
+  const name = RULE_METRICS[field].name.replace(/^(ratelimit_service_rate_limit|headgate)_|_total$/g, "");
+  return [field, name] as const;
+});
 /** Fits into an Ethernet packet; hot-shots fills a packet with as many counters as fit. */
 const BUFFER_BYTES = 1_400;
 /** Longest part of a name that rules and callers choose; the whole name then fits into a packet. */
@@ -64,8 +56,9 @@ export class StatsdExporter {
   #due = new Map<string, number>();
   /** What the last flush sent. */
   #last = new Map<string, number>();
-  /** Place of the totals already sent, in the common row. */
-  readonly #totalsAt: number;
+  /** What was read last: of rules and domains by their stats, totals by name. */
+  readonly #read = new WeakMap<object, readonly number[]>();
+  readonly #totals = new Map<string, number>();
   #link: { readonly client: StatsD; hasFailed: boolean };
   /** Since when the connection has had something to write. */
   #writesSinceUs: number | undefined;
@@ -77,20 +70,15 @@ export class StatsdExporter {
     this.#sources = sources;
     this.#suffix = settings.usesDogStatsd ? "" : tagSuffix(settings.extraTags);
     this.#link = this.#open();
-    const { counts } = sources;
-    this.#totalsAt = placeOf(counts, "sent to statsd", TOTALS).at;
-    // Of several threads the first one sends for all.
-    this.#timer = setInterval(() => {
-      if (counts.living()[0] === counts.row) this.flush();
-    }, settings.statsFlushIntervalMs).unref();
+    this.#timer = setInterval(() => this.flush(), settings.statsFlushIntervalMs).unref();
   }
 
   /**
-   * Sends what all threads have counted since the last flush of any of them, but waits until its own last flush is written: a server that
-   * reads nothing must not cost memory. Never throws.
+   * Sends what was counted since the last flush, but waits until that is written: a server that reads nothing must not cost memory. Never
+   * throws.
    */
   flush(): void {
-    this.#sources.counts.locked(() => this.#collect());
+    this.#collect();
     if (this.#stillWrites()) return;
     this.#mend();
     for (const [name, delta] of this.#due) this.#link.client.increment(name + this.#suffix, delta);
@@ -100,16 +88,19 @@ export class StatsdExporter {
   }
 
   #collect(): void {
-    const { calls, reloads, statsBook, counts } = this.#sources;
+    const { calls, reloads, statsBook } = this.#sources;
     // Two limits of one rule share a name, as in envoyproxy/ratelimit; the server adds them up.
     for (const { domain, path, stats } of statsBook.entries()) {
-      const news = RULE_COUNTERS.map(([index]) => stats.takeNew(index));
+      const news = this.#newOf(
+        stats,
+        SENT.map(([field]) => stats[field]),
+      );
       if (news.every((isNew) => isNew === 0)) continue;
       const rule = `ratelimit.service.rate_limit.${ruleName(domain, path)}`;
-      for (const [i, [, name]] of RULE_COUNTERS.entries()) this.#add(`${rule}.${name}`, news[i] ?? 0);
+      for (const [i, [, name]] of SENT.entries()) this.#add(`${rule}.${name}`, news[i] ?? 0);
     }
     for (const { domain, hasRules, stats } of calls.domains.entries()) {
-      const isNew = stats.takeNew(0);
+      const [isNew = 0] = this.#newOf(stats, [stats.descriptors]);
       // What met no rule while the domain had rules is not sent when a reload takes them away.
       if (!hasRules) this.#add(`ratelimit.service.rate_limit.${sanitized(domain)}.domain_not_found`, isNew);
     }
@@ -117,16 +108,22 @@ export class StatsdExporter {
     const totals = {
       "ratelimit.service.config_load_success": loads,
       "ratelimit.service.config_load_error": failures,
-      "ratelimit.service.global_shadow_mode": calls.sum("globalShadows"),
+      "ratelimit.service.global_shadow_mode": calls.globalShadows,
       "ratelimit.service.call.should_rate_limit.redis_error": calls.storeErrors(),
       "ratelimit.service.call.should_rate_limit.service_error": calls.serviceErrors(),
       "ratelimit_server.ShouldRateLimit.total_requests": calls.total(),
     };
-    const at = this.#totalsAt;
-    for (const [i, [name, total]] of Object.entries(totals).entries()) {
-      this.#add(name, total - (counts.common[at + i] as number));
-      counts.common[at + i] = total;
+    for (const [name, total] of Object.entries(totals)) {
+      this.#add(name, total - (this.#totals.get(name) ?? 0));
+      this.#totals.set(name, total);
     }
+  }
+
+  /** What the counters of `stats` have grown by since they were last read. */
+  #newOf(stats: object, counts: readonly number[]): readonly number[] {
+    const before = this.#read.get(stats);
+    this.#read.set(stats, counts);
+    return counts.map((count, i) => count - (before?.[i] ?? 0));
   }
 
   /** Sends the last changes and closes the socket, within CLOSE_MS_MAX or a little more. */

@@ -27,7 +27,7 @@ export interface Undecided {
 
 /** Keeps them by cause; there are few causes. */
 export class UndecidedCalls {
-  /** What each cause had counted at the last look; empty before the first. */
+  /** What each cause had counted at the last look. */
   readonly #counted = new Map<string, number>();
   readonly #spans = new Map<string, Span[]>();
   /** When each limit was last not applied. */
@@ -36,8 +36,7 @@ export class UndecidedCalls {
   /** Notes what each cause has counted by now, and which limits were not applied since the last look. */
   look(counts: Iterable<readonly [cause: string, count: number]>, limits: Iterable<string>, nowUs: number): void {
     for (const [cause, count] of counts) {
-      // A worker that replaces another inherits its counters.
-      const grown = count - (this.#counted.get(cause) ?? count);
+      const grown = count - (this.#counted.get(cause) ?? 0);
       this.#counted.set(cause, count);
       if (grown > 0) this.#add(cause, grown, nowUs);
     }

@@ -1,7 +1,6 @@
 // What a process is started with.
 
 import type { Clock } from "../../engine/base/clock.ts";
-import type { SharedCounts } from "../../engine/base/shared-counts.ts";
 import type { Logger } from "../../operate/telemetry/logger.ts";
 import type { SharedMemory } from "../open-memory.ts";
 import type { Settings } from "../settings.ts";
@@ -11,8 +10,6 @@ export interface AppOptions {
   readonly clock: Clock;
   readonly logger: Logger;
   readonly version: string;
-  /** The counters of the process. */
-  readonly counts: SharedCounts;
   /** The memory store's memory (open-memory.ts). */
   readonly memory?: SharedMemory | undefined;
 }

@@ -60,14 +60,14 @@ interface RunningParts {
 
 /** Builds everything that does not listen. Rules come in force as soon as they are loaded. Rejects with ConfigError. */
 export async function buildAppParts(options: AppOptions) {
-  const { settings, clock, logger, memory, counts } = options;
+  const { settings, clock, logger, memory } = options;
   const rareLog = new RateLimitedLog(logger, clock);
-  const calls = new CallCounts(rareLog, counts);
-  const storeCounts = new StoreCounts(rareLog, counts);
-  const statsBook = new LimitStatsBook(settings.metricValuesMax, counts);
-  const series = new SeriesBook(statsBook, counts, settings.metricRulesMax);
+  const calls = new CallCounts(rareLog);
+  const storeCounts = new StoreCounts(rareLog);
+  const statsBook = new LimitStatsBook(settings.metricValuesMax);
+  const series = new SeriesBook(statsBook, settings.metricRulesMax);
   const health = new HealthState();
-  const choice = { settings, clock, observer: storeCounts, memory, counts };
+  const choice = { settings, clock, observer: storeCounts, memory };
   const { store, storeHealth, processes, memories, runtimeStore } = await openStore(choice);
   const openLocalStore = () => openMemoryStore(settings, clock, storeCounts);
   const deployment = new Deployment(() => callTotals(calls));
@@ -121,7 +121,6 @@ export async function buildAppParts(options: AppOptions) {
     peers: new Peers(runtimeStore, clock),
     history,
     limitWatch: new LimitWatch({
-      learnValues: () => statsBook.learnValues(),
       history,
       shapesOf: (domain) => calls.domains.shapesOf(domain),
     }),
@@ -132,7 +131,7 @@ export async function buildAppParts(options: AppOptions) {
     runtimeLimits,
     buckets: new BucketAdmin({ ...limiting, memories, rules: () => limiter.rules }),
     topKeys,
-    adminWatch: new AdminWatch(logger, rareLog, counts),
+    adminWatch: new AdminWatch(logger, rareLog),
     reloader,
     xds,
     rareLog,

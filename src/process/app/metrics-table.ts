@@ -36,10 +36,10 @@ export const METRICS = {
       ]),
     ["err_type"],
   ).means("Calls without a decision: redis_error for store failures, service_error for all others."),
-  globalShadow: counter("ratelimit_service_global_shadow_mode", ({ calls }) => calls.sum("globalShadows")).means(
+  globalShadow: counter("ratelimit_service_global_shadow_mode", ({ calls }) => calls.globalShadows).means(
     "Calls that passed only because of SHADOW_MODE.",
   ),
-  domainNotFound: counter("ratelimit_service_domain_not_found", ({ calls }) => calls.sum("domainsNotFound")).means(
+  domainNotFound: counter("ratelimit_service_domain_not_found", ({ calls }) => calls.domainsNotFound).means(
     "Descriptors in domains without rules.",
   ),
   decisionLines: counter(
@@ -61,9 +61,7 @@ export const METRICS = {
   incomplete: counter(
     "headgate_incomplete_calls_total",
     ({ reloader: { current } }) =>
-      requiringDomains(current).map(
-        ({ domain, stats }): Sample => [stats.sum("incomplete"), { domain: textOf(domain) }],
-      ),
+      requiringDomains(current).map(({ domain, stats }): Sample => [stats.incomplete, { domain: textOf(domain) }]),
     ["domain"],
   ).means("Calls without an entry that their domain requires. Its on_missing decides them."),
   deadLimits: gauge("headgate_dead_limits", ({ limitWatch: { dead } }) =>
@@ -79,9 +77,9 @@ export const METRICS = {
   decisions: counter(
     "headgate_decisions_total",
     ({ calls }) =>
-      SOURCE_NAMES.flatMap((source): Sample[] => [
-        [calls.allowed.sum(source), { outcome: "allowed", source }],
-        [calls.refused.sum(source), { outcome: "refused", source }],
+      SOURCE_NAMES.flatMap((source, i): Sample[] => [
+        [calls.allowed[i] ?? 0, { outcome: "allowed", source }],
+        [calls.refused[i] ?? 0, { outcome: "refused", source }],
       ]),
     ["outcome", "source"],
   ).means("Decisions."),
@@ -89,7 +87,7 @@ export const METRICS = {
     "headgate_degraded_total",
     ({ calls }) =>
       ON_STORE_FAILURE_NAMES.flatMap((policy, i) =>
-        byLabel("reason", calls.degradedByPolicy[i]?.sums() ?? [], { policy }),
+        byLabel("reason", Object.entries(calls.degradedByPolicy[i] ?? {}), { policy }),
       ),
     ["policy", "reason"],
   ).means("Calls in which on_store_failure replaced an answer of the store. The reason is the store's error code."),
@@ -98,20 +96,20 @@ export const METRICS = {
     ({ calls }) =>
       byLabel(
         "code",
-        calls.requestErrors.sums().filter(([, count]) => count > 0),
+        Object.entries(calls.requestErrors).filter(([, count]) => count > 0),
       ),
     ["code"],
   ).means("Invalid requests."),
-  internalErrors: counter("headgate_internal_errors_total", ({ calls }) => calls.sum("internalErrors")).means(
+  internalErrors: counter("headgate_internal_errors_total", ({ calls }) => calls.internalErrors).means(
     "Calls that failed because of a bug in Headgate.",
   ),
-  overloaded: counter("headgate_overloaded_total", ({ calls }) => calls.sum("overloadedCalls")).means(
+  overloaded: counter("headgate_overloaded_total", ({ calls }) => calls.overloadedCalls).means(
     "Calls refused because IN_FLIGHT_MAX calls, or 1,000 requests to /json, were under way.",
   ),
-  suspectedLateReports: counter("headgate_suspected_late_reports_total", ({ calls }) => calls.sum("lateReports")).means(
+  suspectedLateReports: counter("headgate_suspected_late_reports_total", ({ calls }) => calls.lateReports).means(
     "Takes that look like reports after the fact, on a limit that never refuses because of them.",
   ),
-  debtCapped: counter("headgate_debt_capped_hits_total", ({ calls }) => calls.sum("cappedHits")).means(
+  debtCapped: counter("headgate_debt_capped_hits_total", ({ calls }) => calls.cappedHits).means(
     "Post-paid hits beyond debt_max, not recorded.",
   ),
   statsdErrors: counter("headgate_statsd_errors_total", ({ running }) => running.statsd?.errors ?? 0).means(
@@ -123,15 +121,15 @@ export const METRICS = {
 
   fastLaneStreams: counter(
     "headgate_fast_lane_streams_total",
-    ({ running }) => running.grpc?.counts?.sum("streams") ?? 0,
+    ({ running }) => running.grpc?.counts?.streams ?? 0,
   ).means("Health and reflection calls that the fast lane read."),
   fastLaneConnections: counter(
     "headgate_fast_lane_connections_total",
-    ({ running }) => running.grpc?.counts?.sum("connections") ?? 0,
+    ({ running }) => running.grpc?.counts?.connections ?? 0,
   ).means("Connections that the fast lane accepted."),
   grpcTroubles: counter(
     "headgate_grpc_troubles_total",
-    ({ running }) => byLabel("trouble", running.grpc?.troubles.sums() ?? []),
+    ({ running }) => byLabel("trouble", Object.entries(running.grpc?.troubles ?? {})),
     ["trouble"],
   ).means(
     "Connections ended, and streams refused or reset, because of the peer. With GRPC_TRANSPORT=grpc-js only `waiting_streams`, `partial_requests`, `stream_flood`.",
@@ -140,38 +138,37 @@ export const METRICS = {
   storeTime: histogram("headgate_store_seconds", ({ storeCounts }) => [[storeCounts.roundTrip, {}]]).means(
     "Time of one round trip to the shared store.",
   ),
-  storeTakes: counter("headgate_store_takes_total", ({ storeCounts }) => storeCounts.sum("takes")).means(
+  storeTakes: counter("headgate_store_takes_total", ({ storeCounts }) => storeCounts.takes).means(
     "Takes sent to the shared store.",
   ),
   storeFailures: counter(
     "headgate_store_failures_total",
-    ({ storeCounts }) => byLabel("code", storeCounts.failures.sums()),
+    ({ storeCounts }) => byLabel("code", Object.entries(storeCounts.failures)),
     ["code"],
   ).means("Failed store calls. While the store is in trouble also Headgate's probes."),
-  storeRepeats: counter("headgate_store_repeats_total", ({ storeCounts }) => storeCounts.sum("repeats")).means(
+  storeRepeats: counter("headgate_store_repeats_total", ({ storeCounts }) => storeCounts.repeats).means(
     "Round trips repeated because PostgreSQL rolled them back in favour of another transaction.",
   ),
-  storeRedirections: counter("headgate_store_redirections_total", ({ storeCounts }) =>
-    storeCounts.sum("redirections"),
-  ).means("Round trips that a Redis Cluster node redirected before it ran anything."),
-  storeDamaged: counter("headgate_store_damaged_buckets_total", ({ storeCounts }) =>
-    storeCounts.sum("damagedBuckets"),
-  ).means("Damaged buckets that were reset."),
-  storeEvicted: counter("headgate_store_evicted_buckets_total", ({ storeCounts }) =>
-    storeCounts.sum("evictedBuckets"),
-  ).means("Buckets in use that were dropped to stay within BUCKETS_MAX."),
-  loopLate: counter("headgate_loop_late_total", ({ storeCounts }) => storeCounts.sum("lateGroups")).means(
+  storeRedirections: counter("headgate_store_redirections_total", ({ storeCounts }) => storeCounts.redirections).means(
+    "Round trips that a Redis Cluster node redirected before it ran anything.",
+  ),
+  storeDamaged: counter("headgate_store_damaged_buckets_total", ({ storeCounts }) => storeCounts.damagedBuckets).means(
+    "Damaged buckets that were reset.",
+  ),
+  storeEvicted: counter("headgate_store_evicted_buckets_total", ({ storeCounts }) => storeCounts.evictedBuckets).means(
+    "Buckets in use that were dropped to stay within BUCKETS_MAX.",
+  ),
+  loopLate: counter("headgate_loop_late_total", ({ storeCounts }) => storeCounts.lateGroups).means(
     "Calls answered late because this process was busy, not the store.",
   ),
-  outcomeUnknown: counter("headgate_store_outcome_unknown_total", ({ storeCounts }) =>
-    storeCounts.sum("unknownOutcomes"),
+  outcomeUnknown: counter(
+    "headgate_store_outcome_unknown_total",
+    ({ storeCounts }) => storeCounts.unknownOutcomes,
   ).means("Calls whose reply was lost after they may have been paid."),
-  gaveBack: counter("headgate_store_gave_back_total", ({ storeCounts }) => storeCounts.sum("givenBack")).means(
+  gaveBack: counter("headgate_store_gave_back_total", ({ storeCounts }) => storeCounts.givenBack).means(
     "Takes given back: answered without the store, refused elsewhere, or left of a lease.",
   ),
-  notGivenBack: counter("headgate_store_not_given_back_total", ({ storeCounts }) =>
-    storeCounts.sum("notGivenBack"),
-  ).means(
+  notGivenBack: counter("headgate_store_not_given_back_total", ({ storeCounts }) => storeCounts.notGivenBack).means(
     "Takes that should have been given back and stay paid: lost, refused by the store for ten minutes, or beyond 10,000 waiting.",
   ),
   breakerState: gauge(
@@ -181,7 +178,7 @@ export const METRICS = {
   ).means("1 for the breaker's state, 0 for the others."),
   breakerChanges: counter(
     "headgate_store_breaker_changes_total",
-    ({ storeCounts }) => byLabel("state", storeCounts.breakerChanges.sums()),
+    ({ storeCounts }) => byLabel("state", Object.entries(storeCounts.breakerChanges)),
     ["state"],
   ).means("Changes of the breaker to this state."),
   topRefused: gauge("headgate_top_refused", ({ refused }) => refused, ["domain", "rule", "key"]).means(

@@ -92,7 +92,6 @@ export async function openGrpc(parts: AppParts, httpPort: number): Promise<GrpcS
     maxConcurrentStreams: CONCURRENT_STREAMS_MAX,
     maxMessageBytes: settings.requestBytesMax,
     inFlightMax: settings.inFlightMax,
-    counts: parts.counts,
     observer: {
       handlerFailed: (path, error) =>
         calls.internalFailed(new Error(`the handler of ${path} failed`, { cause: error })),

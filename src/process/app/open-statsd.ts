@@ -9,12 +9,12 @@ const { cacheEntries, cacheLookups, cacheHits, cacheMisses, cacheExpired, cacheE
 const CACHE_GAUGES = [cacheEntries, cacheLookups, cacheHits, cacheMisses, cacheExpired, cacheEvicted];
 
 export async function openStatsd(parts: AppParts): Promise<StatsdExporter | undefined> {
-  const { settings, clock, calls, counts, statsBook, localCache, rareLog: log } = parts;
+  const { settings, clock, calls, statsBook, localCache, rareLog: log } = parts;
   if (settings.disablesStats || !(settings.usesStatsd || settings.usesDogStatsd)) return undefined;
   const { StatsdExporter } = await import("../../operate/telemetry/statsd.ts");
   const numberOf = ({ read }: Metric) => Number(read({ ...parts, refused: [], limitCounts: undefined }));
   const reloads = () => ({ loads: numberOf(METRICS.configLoadSuccess), failures: numberOf(METRICS.configLoadError) });
   const gauges = () => CACHE_GAUGES.map((row) => [row.name.replaceAll("_", "."), numberOf(row)] as const);
-  const sources = { calls, counts, reloads, statsBook, log, clock };
+  const sources = { calls, reloads, statsBook, log, clock };
   return new StatsdExporter(settings, { ...sources, gauges: localCache === undefined ? () => [] : gauges });
 }

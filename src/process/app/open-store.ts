@@ -2,7 +2,6 @@
 
 import type { Clock } from "../../engine/base/clock.ts";
 import { invariant } from "../../engine/base/invariant.ts";
-import type { SharedCounts } from "../../engine/base/shared-counts.ts";
 import { MICROS_PER_MILLI } from "../../engine/base/units.ts";
 import { HOLDS_IN_MEMORY_MAX } from "../../engine/domain/limit.ts";
 import type { Take } from "../../engine/domain/take.ts";
@@ -25,7 +24,6 @@ interface StoreChoice {
   readonly observer: StoreObserver;
   /** The memory store's memory. */
   readonly memory?: SharedMemory | undefined;
-  readonly counts?: SharedCounts;
 }
 
 /** The store of the process, with its health, its count of processes, and its local memories. */
@@ -131,9 +129,9 @@ function sharedOptions({ settings, clock, observer }: StoreChoice, onUndone: Den
   };
 }
 
-function openOwnStore({ settings, clock, observer, memory, counts }: StoreChoice): MemoryStore {
+function openOwnStore({ settings, clock, observer, memory }: StoreChoice): MemoryStore {
   if (memory === undefined) return openMemoryStore(settings, clock, observer);
-  return new MemoryStore({ clock, observer, counts, shared: { store: memory.store, thread: 1 } });
+  return new MemoryStore({ clock, observer, shared: { store: memory.store, thread: 1 } });
 }
 
 /** Opens an empty store in memory of its own. */

@@ -1,6 +1,7 @@
 // Gathers what GET /state shows, of this process and the others that share its store.
 
 import { DayClock } from "../../engine/base/clock.ts";
+import { sumOf } from "../../engine/base/counts.ts";
 import { runInTurns } from "../../engine/base/long-work.ts";
 import { isoTime } from "../../engine/base/units.ts";
 import { textOf } from "../../engine/domain/request.ts";
@@ -18,7 +19,7 @@ const DOMAINS_MAX = 200;
 
 /** Makes the JSON of GET /state, which the operator's page reads. `conditions` are this process's; a `scope` leaves other processes out. */
 export async function readState(parts: AppParts, conditions: readonly Condition[], scope?: "process") {
-  const { clock, reloader, settings, version, running, xds, calls, statsBook } = parts;
+  const { clock, reloader, settings, version, running, xds, calls } = parts;
   const reports = scope === "process" ? undefined : await parts.peers.reports();
   const { current } = reloader;
   const { loadedAtUs } = reloader.status();
@@ -29,7 +30,6 @@ export async function readState(parts: AppParts, conditions: readonly Condition[
   // Of one process the page says what is wrong without its name.
   const all = reports === undefined || reports.length === 0 ? [{ ...own, name: undefined }] : [own, ...reports];
   const shown = viewConditions(joinConditions(all, nowUs));
-  statsBook.learnValues();
   return {
     at: isoTime(new DayClock(clock).nowUs()),
     /** Differs when another process answers, or when the process was restarted. */
@@ -40,9 +40,9 @@ export async function readState(parts: AppParts, conditions: readonly Condition[
     conditions: shown,
     /** Since the start. */
     calls: {
-      allowed: calls.allowed.sumOfAll(),
-      refused: calls.refused.sumOfAll(),
-      degraded: calls.sum("degradedCalls"),
+      allowed: sumOf(calls.allowed),
+      refused: sumOf(calls.refused),
+      degraded: calls.degradedCalls,
       errors: calls.storeErrors() + calls.serviceErrors(),
     },
     rules: {

@@ -2,8 +2,6 @@
 // their path, and has the store answer some takes. It leaves no trace in counters or in the store.
 
 import type { Clock } from "../../engine/base/clock.ts";
-import { reserveCounts } from "../../engine/base/count-layout.ts";
-import { SharedCounts } from "../../engine/base/shared-counts.ts";
 import { hashBucketKey } from "../../engine/domain/key-bytes.ts";
 import { OnStoreFailure, OWN_LIMIT } from "../../engine/domain/limit.ts";
 import { Mode, TakeGroup } from "../../engine/domain/take.ts";
@@ -27,8 +25,6 @@ const CALLS_PER_TURN = 500;
 const STORE_ROUNDS = IS_SHORT ? 1 : 50;
 const TAKES_PER_ROUND = 16;
 
-/** Places for counters: more than the warm-up needs. */
-const PLACES = 256;
 const RULES = `
 domain: w
 global_limit: { requests_per_unit: 4000000000, unit: second }
@@ -42,9 +38,7 @@ const IGNORED: UnaryReply = { ok: () => undefined, fail: () => undefined };
 
 /** Runs CALLS calls through decoding, matching, settling and encoding, with rules and a store of their own. */
 export async function warmUpCalls(clock: Clock): Promise<void> {
-  // Apart from those that are shown.
-  const counts = new SharedCounts(reserveCounts(1, PLACES), 0);
-  const statsBook = new LimitStatsBook(0, counts);
+  const statsBook = new LimitStatsBook(0);
   const { ruleSet } = compileRules([parseFile({ name: "warm-up", bytes: Buffer.from(RULES) })], { statsBook });
   if (ruleSet === undefined) return;
   const store = new MemoryStore({ clock });
@@ -52,7 +46,7 @@ export async function warmUpCalls(clock: Clock): Promise<void> {
   const limiter = new Limiter({
     store,
     clock,
-    observer: new CallCounts(new RateLimitedLog(silent, clock), counts),
+    observer: new CallCounts(new RateLimitedLog(silent, clock)),
     fallback: new LocalFallback(
       () => store,
       () => 1,

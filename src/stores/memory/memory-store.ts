@@ -4,7 +4,6 @@
 import { HoldCounts } from "../../engine/algorithms/hold-counts.ts";
 import { Settlement } from "../../engine/algorithms/settlement.ts";
 import type { Clock } from "../../engine/base/clock.ts";
-import type { SharedCounts } from "../../engine/base/shared-counts.ts";
 import { divideDown, MICROS_PER_SECOND } from "../../engine/base/units.ts";
 import { newHash } from "../../engine/domain/key-bytes.ts";
 import { type Take, type TakeGroup, Verdict } from "../../engine/domain/take.ts";
@@ -28,8 +27,6 @@ export interface MemoryStoreOptions extends MemoryBounds {
   readonly observer?: StoreObserver;
   /** The memory of all threads, whose bounds then count, and this thread's number, from 1. By default it has memory of its own. */
   readonly shared?: { readonly store: SharedStore; readonly thread: number };
-  /** Where the limits' stats count that threads share. */
-  readonly counts?: SharedCounts | undefined;
 }
 
 /**
@@ -49,14 +46,14 @@ export class MemoryStore implements LocalStore {
   /** For other threads, such as the snapshot's. */
   readonly shared: SharedStore;
 
-  constructor({ clock, observer = SILENT_STORE_OBSERVER, shared, counts, ...bounds }: MemoryStoreOptions) {
+  constructor({ clock, observer = SILENT_STORE_OBSERVER, shared, ...bounds }: MemoryStoreOptions) {
     this.#clock = clock;
     this.#observer = observer;
     this.shared = shared?.store ?? newSharedStore(bounds);
     this.#memory = new StoreMemory(this.shared, shared?.thread ?? 1);
     this.buckets = new Buckets(this.#memory, {
       onEvicted: (buckets) => observer.evicted(buckets),
-      holdCounts: new HoldCounts(counts),
+      holdCounts: new HoldCounts(),
       shift: clock.shift,
     });
     this.#settlement = new Settlement(this.buckets);

@@ -13,7 +13,6 @@ import { type AppParts, buildAppParts } from "../../../src/process/app/app-parts
 import { METRICS } from "../../../src/process/app/metrics-table.ts";
 import { metricsText } from "../../../src/process/app/process-metrics.ts";
 import { readSettings } from "../../../src/process/settings.ts";
-import { countsAlone } from "../../support/counts.ts";
 import { ManualClock } from "../../support/manual-clock.ts";
 import { rulesFromYaml } from "../../support/rules.ts";
 
@@ -31,7 +30,6 @@ async function makeParts(more: Partial<AppParts> = {}): Promise<AppParts> {
     clock,
     logger,
     version: "0.1.0",
-    counts: countsAlone(),
   });
   built.push(parts);
   return { ...parts, ...more };

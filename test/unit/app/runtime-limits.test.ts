@@ -9,7 +9,6 @@ import { createLogger } from "../../../src/operate/telemetry/logger.ts";
 import { withRuntimeLimit } from "../../../src/process/app/explain-page.ts";
 import { openRuntimeLimits } from "../../../src/process/app/runtime-limits.ts";
 import { readSettings } from "../../../src/process/settings.ts";
-import { countsAlone } from "../../support/counts.ts";
 import { ManualClock } from "../../support/manual-clock.ts";
 import { rulesFromYaml } from "../../support/rules.ts";
 
@@ -33,7 +32,7 @@ descriptors:
 function open(env: Readonly<Record<string, string>> = {}) {
   const clock = new ManualClock();
   const logger = createLogger({ level: "silent", format: "json", clock, secrets: [] });
-  const options = { settings: readSettings(env), clock, logger, version: "", counts: countsAlone() };
+  const options = { settings: readSettings(env), clock, logger, version: "" };
   const { source } = openRuntimeLimits(options, undefined, () => RULES);
   const set = async (caller: AskedLimit["caller"], change: RuntimeChange, more: Partial<AskedLimit> = {}) => {
     const asked = { caller, change, until: undefined, note: "INC-1", seenUs: undefined, ...more };

@@ -13,7 +13,6 @@ import { findRule } from "../../../src/engine/rules/match.ts";
 import { formatPlace } from "../../../src/engine/rules/problems.ts";
 import type { DomainRules, Rule, RuleSet } from "../../../src/engine/rules/rule-set.ts";
 import { LimitStatsBook } from "../../../src/operate/telemetry/stats-book.ts";
-import { countsAlone } from "../../support/counts.ts";
 import { ManualClock } from "../../support/manual-clock.ts";
 import { rulesFromYaml } from "../../support/rules.ts";
 import { runs } from "../../support/runs.ts";
@@ -384,7 +383,7 @@ test.each([
       retryAfterJitter: 0,
       clock,
       windowClock: clock,
-      statsBook: new LimitStatsBook(200, countsAlone()),
+      statsBook: new LimitStatsBook(200),
     });
     let limited = 0;
     const compare = (rules: RuleSet, domain: DomainRules, entries: readonly WrittenEntry[]) => {

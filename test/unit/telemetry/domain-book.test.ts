@@ -6,12 +6,11 @@ import { Descriptor, oneByteOf } from "../../../src/engine/domain/request.ts";
 import { countUnmatched, type DomainStats, OTHER_DOMAINS } from "../../../src/engine/domain/stats.ts";
 import { DomainBook, UNKNOWN_DOMAINS_MAX } from "../../../src/operate/telemetry/domain-book.ts";
 import { SHOWN_BYTES_MAX } from "../../../src/operate/telemetry/short-text.ts";
-import { countsAlone } from "../../support/counts.ts";
 import { recordedLog } from "../../support/recorded-log.ts";
 
 function makeBook() {
   const { lines, log } = recordedLog();
-  const book = new DomainBook(countsAlone());
+  const book = new DomainBook();
   return { lines, book, tell: () => book.tell(log) };
 }
 

@@ -14,7 +14,7 @@ const DAY = 86_400;
 function watched(rules: string) {
   const set: RuleSet = rulesFromYaml(`domain: edge\n${rules}`);
   const clock = new ManualClock();
-  const watch = new LimitWatch({ learnValues: () => undefined, shapesOf: () => [] });
+  const watch = new LimitWatch({ shapesOf: () => [] });
   const stats = set.domains.get("edge")?.limits[0]?.stats;
   if (stats === undefined) throw new Error("expected a limit");
   const look = () => runThrough(watch.look(set, clock.nowUs()));

@@ -14,8 +14,6 @@ const HOUR = 3_600;
 function watched(descriptors: string) {
   const rig = new LimiterRig(`domain: edge\ndescriptors:\n  - { key: busy, ${LIMIT} }\n${descriptors}`);
   const watch = new LimitWatch({
-    learnValues: () => undefined,
-
     shapesOf: (domain) => rig.observer.unmatched.shapesOf(domain),
   });
   const look = () => runThrough(watch.look(rig.limiter.rules as RuleSet, rig.clock.nowUs()));

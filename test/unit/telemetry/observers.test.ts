@@ -6,12 +6,11 @@ import { OnStoreFailure } from "../../../src/engine/domain/limit.ts";
 import { Kind, Mode, Outcome, Source, type Take, TakeGroup, Verdict } from "../../../src/engine/domain/take.ts";
 import { CallCounts, StoreCounts } from "../../../src/operate/telemetry/observers.ts";
 import { makeLimit } from "../../support/builders.ts";
-import { countsAlone } from "../../support/counts.ts";
 import { recordedLog } from "../../support/recorded-log.ts";
 
 function makeObservers() {
   const { lines, log } = recordedLog();
-  return { lines, calls: new CallCounts(log, countsAlone()), store: new StoreCounts(log, countsAlone()) };
+  return { lines, calls: new CallCounts(log), store: new StoreCounts(log) };
 }
 
 const TIMEOUT = new StoreError("STORE_TIMEOUT", "no reply within 10 ms", new Error("late"));
@@ -38,8 +37,8 @@ test("a store that fails a thousand calls in a second is one line, and every cal
       cause: "no reply within 10 ms",
     },
   ]);
-  expect(store.failures.sum("STORE_TIMEOUT")).toBe(1_000);
-  expect(calls.degradedByPolicy[OnStoreFailure.allow]?.sum("STORE_TIMEOUT")).toBe(1_000);
+  expect(store.failures.STORE_TIMEOUT).toBe(1_000);
+  expect(calls.degradedByPolicy[OnStoreFailure.allow]?.STORE_TIMEOUT).toBe(1_000);
 });
 
 test.each<[string, Verdict, Partial<Take>, boolean]>([
@@ -107,6 +106,6 @@ test("the worst breaker of all servers is counted and said, a probe quietly", ()
   store.breakerChanged("b", "closed");
   store.breakerChanged("never open", "closed");
   expect([store.breakerState, store.serverBreakers.size]).toEqual(["closed", 0]);
-  expect(Object.fromEntries(store.breakerChanges.sums())).toEqual({ open: 1, probing: 1, closed: 1 });
+  expect(store.breakerChanges).toEqual({ open: 1, probing: 1, closed: 1 });
   expect(lines.map((line) => line.level)).toEqual(["warn", "info", "warn"]);
 });

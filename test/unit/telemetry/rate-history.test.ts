@@ -7,7 +7,6 @@ import { callTotals } from "../../../src/operate/telemetry/deployment.ts";
 import { LimitWatch } from "../../../src/operate/telemetry/limit-watch.ts";
 import { CallCounts, StoreCounts } from "../../../src/operate/telemetry/observers.ts";
 import { RateHistory } from "../../../src/operate/telemetry/rate-history.ts";
-import { countsAlone } from "../../support/counts.ts";
 import { ManualClock } from "../../support/manual-clock.ts";
 import { recordedLog } from "../../support/recorded-log.ts";
 import { rulesFromYaml } from "../../support/rules.ts";
@@ -21,10 +20,9 @@ const rulesOf = (keys: readonly string[]) =>
 function watched(keys: readonly string[]) {
   const clock = new ManualClock();
   const { log } = recordedLog();
-  const counts = countsAlone();
-  const [calls, storeCounts] = [new CallCounts(log, counts), new StoreCounts(log, counts)];
+  const [calls, storeCounts] = [new CallCounts(log), new StoreCounts(log)];
   const history = new RateHistory({ calls, totals: () => callTotals(calls), storeCounts });
-  const watch = new LimitWatch({ learnValues: () => undefined, history, shapesOf: () => [] });
+  const watch = new LimitWatch({ history, shapesOf: () => [] });
   const rules = { current: rulesOf(keys) };
   const look = (seconds = 5) => {
     clock.advanceSeconds(seconds);

@@ -1,7 +1,6 @@
 // All bounds of the fast lane, and the counters of what exceeded them: memory and time, then control frames, which carry no work.
 
-import { namedCounts, placeOf } from "../../../engine/base/counts.ts";
-import type { SharedCounts } from "../../../engine/base/shared-counts.ts";
+import { countsOf } from "../../../engine/base/counts.ts";
 import { ConnectionError, ErrorCode, TROUBLES, type Trouble } from "./protocol.ts";
 
 /**
@@ -86,25 +85,14 @@ export const DEFAULT_BOUNDS = {
 
 export type Bounds = Readonly<typeof DEFAULT_BOUNDS>;
 
-class TroubleCounts extends namedCounts(TROUBLES) {}
-
-const SERVER_COUNTERS = [
-  "connections",
-  "unaryCalls",
-  "streams",
-  "headerBlocksRemembered",
-  "headerBlocksDecoded",
-] as const;
-
 /** Counters of the fast lane; they only grow. */
-export class ServerCounts extends namedCounts(SERVER_COUNTERS) {
-  readonly troubles: TroubleCounts;
-
-  /** Undefined: the server counts for itself. */
-  constructor(counts?: SharedCounts) {
-    super(placeOf(counts, "fast lane", SERVER_COUNTERS.length));
-    this.troubles = new TroubleCounts(placeOf(counts, "fast lane's troubles", TROUBLES.length));
-  }
+export class ServerCounts {
+  connections = 0;
+  unaryCalls = 0;
+  streams = 0;
+  headerBlocksRemembered = 0;
+  headerBlocksDecoded = 0;
+  readonly troubles = countsOf(TROUBLES);
 }
 
 interface Allowance {

@@ -54,7 +54,7 @@ export class Http2Server {
   /** `others`: the methods that don't work on bytes. */
   constructor(options: Http2ServerOptions, others: readonly MessageMethod[]) {
     this.options = options;
-    this.counts = new ServerCounts(options.counts);
+    this.counts = new ServerCounts();
     this.bounds = { ...DEFAULT_BOUNDS, ...options.bounds };
     this.known = {
       methods: new Map(options.methods.map((method) => [method.path, method])),
