@@ -14,6 +14,7 @@ import {
 } from "../../src/engine/domain/limit.ts";
 import { CALENDAR_UNITS } from "../../src/engine/rules/calendar.ts";
 import {
+  ADDRESS_IPV6_BITS_MAX,
   COST_PER_MAX,
   LIMIT_NAMES_MAX,
   REFERENCE_KEYS,
@@ -64,6 +65,7 @@ const LIMITS = either(section("limit"), listOf(section("limit"), { minItems: 1 }
 
 /** The value of each key; a key of one section alone that is not what it is elsewhere stands as `section.key`. */
 const RULE_VALUES: Readonly<Record<string, Schema>> = {
+  address: either(FLAG, section("address")),
   algorithm: words(WRITTEN_ALGORITHMS.map((algorithm) => ALGORITHM_NAMES[algorithm])),
   among: TEXTS,
   burst: whole(1, AMOUNT_MAX),
@@ -86,6 +88,7 @@ const RULE_VALUES: Readonly<Record<string, Schema>> = {
   high: { type: ["string", "null"], pattern: "^[1-9]\\d?%$" },
   hold: either(section("hold"), { type: "null" }),
   id: TEXT,
+  ipv6: whole(1, ADDRESS_IPV6_BITS_MAX),
   key: { type: ["string", "integer", "boolean"] },
   limits: { type: "object", additionalProperties: LIMITS, maxProperties: LIMIT_NAMES_MAX },
   match: { type: ["object", "null"], minProperties: 1, maxProperties: 1, ...section("match") },

@@ -161,7 +161,6 @@ const PACKAGE_HOMES: Readonly<Record<string, readonly string[]>> = {
   "hot-shots": ["operate/telemetry/statsd.ts"],
   re2js: ["engine/rules"],
   "temporal-polyfill": ["engine/rules/calendar.ts"],
-  "ipaddr.js": ["engine/rules"],
   commander: ["tools/cli"],
 };
 

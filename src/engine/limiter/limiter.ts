@@ -9,6 +9,7 @@ import type { Limit } from "../domain/limit.ts";
 import { type Descriptor, HoldAsk, type LimitRequest } from "../domain/request.ts";
 import { countUnmatched } from "../domain/stats.ts";
 import { Kind, Mode, Source, type Take, type TakeGroup, Verdict } from "../domain/take.ts";
+import { groupAddresses } from "../rules/address-groups.ts";
 import { writeBaseKey } from "../rules/bucket-key.ts";
 import { counterKey } from "../rules/compatibility.ts";
 import { findRule, MatchWork } from "../rules/match.ts";
@@ -216,6 +217,7 @@ export class TakeFiller {
    */
   fill(call: LimitCall, rules: DomainRules): void {
     this.#work.begin();
+    groupAddresses(rules, call.request);
     this.#hidesBlocks = false;
     this.#isAgain = false;
     this.#runtimeHash = this.#options.runtime?.hashOf(rules.domain) ?? 0;

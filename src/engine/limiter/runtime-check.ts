@@ -5,6 +5,7 @@ import { nearestName } from "../base/near-name.ts";
 import { divideUp, isoTime, MICROS_PER_SECOND } from "../base/units.ts";
 import { Algorithm, type Limit, LOG_PAYMENTS_MAX, UNIT_NAMES, UNIT_SECONDS, Unit } from "../domain/limit.ts";
 import { Descriptor, oneByteOf, oneByteValueOf, textOf } from "../domain/request.ts";
+import { valueInRules } from "../rules/address-groups.ts";
 import { shownValue } from "../rules/bucket-key.ts";
 import { explainRequest } from "../rules/explain.ts";
 import { limitWords, listed, quoted } from "../rules/explain-words.ts";
@@ -57,7 +58,11 @@ export function isHiddenKey({ entries }: RuntimeKey): boolean {
 /** Finds the caller. Throws RequestError if its entries are beyond the bounds of a key. */
 export function findCaller(rules: RuleSet, asked: AskedCaller): FoundCaller {
   const domain = rules.domains.get(oneByteOf(asked.domain));
-  const entries = asked.entries.map((entry) => [oneByteOf(entry.key), oneByteValueOf(entry)] as const);
+  const entries = asked.entries.map((entry) => {
+    const key = oneByteOf(entry.key);
+    const value = oneByteValueOf(entry);
+    return [key, domain === undefined ? value : valueInRules(domain, key, value)] as const;
+  });
   // Includes the tier, which is not part of the key, so that the words describe the limits of a call.
   const descriptor = descriptorOf({ domain: "", entries });
   const hides = domain !== undefined && hidesValues(domain, descriptor);

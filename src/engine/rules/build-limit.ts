@@ -11,6 +11,7 @@ import { reduceRate } from "./limit-shape.ts";
 import { safeName } from "./names.ts";
 import { LOW_LABEL, priorityOf } from "./priority.ts";
 import type { ProblemLog } from "./problems.ts";
+import type { DomainRules } from "./rule-set.ts";
 
 /** Options of the compiler. */
 export interface CompileOptions {
@@ -42,6 +43,7 @@ export interface DomainContext {
   readonly domain: string;
   readonly options: CompileOptions & Required<Pick<CompileOptions, "statsBook">>;
   readonly log: ProblemLog;
+  readonly addresses: DomainRules["addresses"];
   /** Names of the domain's limits, as they are written. */
   readonly names: ReadonlySet<string>;
   /** Ids of the limits of all domains. */

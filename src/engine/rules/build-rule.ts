@@ -4,6 +4,7 @@ import { getOrInsert } from "../base/get-or-insert.ts";
 import type { LongWork } from "../base/long-work.ts";
 import type { Limit } from "../domain/limit.ts";
 import { textOf } from "../domain/request.ts";
+import { patternOfGroups } from "./address-groups.ts";
 import {
   buildLimit,
   type DomainContext,
@@ -45,8 +46,9 @@ function* buildLevel(drafts: readonly RuleDraft[], parent: Parent, context: Doma
   const bypasses = new BypassCheck();
   const seen = new Map<string, Place>();
   for (const draft of drafts) {
-    for (const pattern of draft.patterns) {
+    for (const written of draft.patterns) {
       yield;
+      const pattern = patternOfGroups(context.addresses.get(draft.key), written);
       if (isDuplicate(draft, pattern, seen, context)) continue;
       const place = placeOf(draft, pattern, parent, context);
       const rule = buildRule(draft, place, context);

@@ -3,6 +3,7 @@
 import { type LongWork, runThrough } from "../base/long-work.ts";
 import { keyedOf } from "../domain/key-bytes.ts";
 import { DomainStats, LimitStats } from "../domain/stats.ts";
+import { buildAddresses } from "./address-groups.ts";
 import { domainKeyPrefix, globalBucketKey } from "./bucket-key.ts";
 import { buildLimit, type CompileOptions, type DomainContext, labelsOf } from "./build-limit.ts";
 import { buildRoot } from "./build-rule.ts";
@@ -93,6 +94,7 @@ function* buildDomain(
   const context: DomainContext = {
     ...shared,
     domain,
+    addresses: yield* buildAddresses(draft.addresses, draft.rules),
     names: draft.names,
     calendars: new Map(),
     limits: [],
@@ -110,6 +112,7 @@ function* buildDomain(
     root,
     globalLimit,
     required: draft.required,
+    addresses: context.addresses,
     costEntries: draft.sideEntries(log),
     settleEntries: draft.settleEntries,
     hasReplaces: context.hasReplaces,

@@ -76,8 +76,15 @@ export interface TierDraft {
   readonly choices: readonly LimitsDraft[];
 }
 
+/** `address`: the values of the rule's key are addresses. */
+export interface AddressDraft {
+  readonly at: Place;
+  readonly ipv6Bits: number;
+}
+
 export interface RuleDraft extends RuleSettings {
   readonly keyAt: Place;
+  readonly address: AddressDraft | undefined;
   readonly patterns: readonly PatternDraft[];
   /** With a tier, the limits of callers whose entry names none. */
   readonly limits: LimitsDraft;
@@ -117,6 +124,8 @@ export class DomainDraft {
   /** See DomainRules. */
   required: RequiredEntries | undefined;
   chargesGivenHits = false;
+  /** By the key whose values are addresses. */
+  readonly addresses = new Map<string, AddressDraft>();
   /** The names of all limits. */
   readonly names = new Set<string>();
   readonly #replaced: PlacedName[] = [];
@@ -146,8 +155,9 @@ export class DomainDraft {
   }
 
   /** Notes a rule of any level. */
-  note(rule: RuleDraft): void {
-    const { key, keyAt, at, tier, cost, hold } = rule;
+  note(rule: RuleDraft, log: ProblemLog): void {
+    const { key, keyAt, at, address, tier, cost, hold } = rule;
+    if (address !== undefined) this.#noteAddress(key, address, log);
     getOrInsert(this.#keys, key, () => []).push(keyAt);
     if (tier !== undefined) this.#noteCarried(tier.entry, at, "carries the tier");
     for (const { limits, unlimited } of limitsOfDraft(rule)) {
@@ -195,6 +205,17 @@ export class DomainDraft {
   get settleEntries(): DomainRules["settleEntries"] {
     for (const entry of this.#marks.keys()) this.#settleValues.set(entry, new Set());
     return this.#settleValues;
+  }
+
+  #noteAddress(key: string, address: AddressDraft, log: ProblemLog): void {
+    const first = getOrInsert(this.addresses, key, () => address);
+    if (first.ipv6Bits === address.ipv6Bits) return;
+    const message = `address: '${textOf(key)}' is grouped by ${first.ipv6Bits} bits of IPv6 at ${formatPlace(first.at)}, here by ${address.ipv6Bits}`;
+    log.error(
+      address.at,
+      message,
+      "Write the same number; one 'address' counts for all rules of the key in the domain.",
+    );
   }
 
   #noteLimit({ name, replaces, priority }: NamedDraft): void {

@@ -6,6 +6,7 @@ import { KeyBytes } from "../domain/key-bytes.ts";
 import { ALGORITHM_NAMES, type Limit, ON_STORE_FAILURE_NAMES, SYNC_NAMES } from "../domain/limit.ts";
 import { Descriptor, oneByteOf, oneByteValueOf, textOf, type WrittenEntry } from "../domain/request.ts";
 import { Kind } from "../domain/take.ts";
+import { isAddress, valueInRules } from "./address-groups.ts";
 import { writeBaseKey } from "./bucket-key.ts";
 import { counterKey } from "./compatibility.ts";
 import { costOf } from "./cost.ts";
@@ -140,7 +141,7 @@ function* walkEntries(domain: DomainRules, asked: readonly WrittenEntry[]): Long
   let end: Ending | undefined;
   for (const entry of asked) {
     const key = oneByteOf(entry.key);
-    const value = oneByteValueOf(entry);
+    const value = valueInRules(domain, key, oneByteValueOf(entry));
     const add = (outcome: EntryReport["outcome"], says: string, listed: Tried = NOTHING_TRIED) => {
       entries.push({ ...shownEntry(entry), outcome, ...listed, says });
     };
@@ -159,14 +160,14 @@ function* walkEntries(domain: DomainRules, asked: readonly WrittenEntry[]): Long
         add("no match", "no rule accepts this entry", tried);
         end = noMatch(domain, level, key, value);
       } else {
-        add("matched", `matched by ${quoted(rule.pathElement)}`, tried);
+        add("matched", `matched by ${quoted(rule.pathElement)}${asAddress(domain, key, value)}`, tried);
         matched.push(rule);
         level = rule.children;
       }
     }
   }
   const base = end === undefined ? matched.at(-1) : undefined;
-  const descriptor = descriptorOf(asked);
+  const descriptor = descriptorOf(domain, asked);
   const last = base?.tiers === undefined ? base : ruleOfTier(base, base.tiers, descriptor);
   const settles = isSettlement(descriptor, domain.settleEntries);
   return {
@@ -186,6 +187,12 @@ export function shownEntry({
   valueBase64,
 }: WrittenEntry): Pick<EntryReport, "key" | "value" | "value_base64"> {
   return valueBase64 === undefined ? { key, value } : { key, value, value_base64: valueBase64 };
+}
+
+/** How a value of a key with `address` was read; empty for other keys. */
+function asAddress({ addresses }: DomainRules, key: string, value: string): string {
+  if (!addresses.has(key)) return "";
+  return isAddress(value) ? ` as the address ${quoted(value)}` : " as text, because it is no address";
 }
 
 function whySkipped({ settleEntries }: DomainRules, key: string, value: string): string {
@@ -324,9 +331,12 @@ function findKey(root: Level, key: string): Rule | undefined {
   return undefined;
 }
 
-function descriptorOf(entries: readonly WrittenEntry[]): Descriptor {
+function descriptorOf(domain: DomainRules, entries: readonly WrittenEntry[]): Descriptor {
   const descriptor = new Descriptor();
-  for (const entry of entries) descriptor.addEntry(oneByteOf(entry.key), oneByteValueOf(entry));
+  for (const entry of entries) {
+    const key = oneByteOf(entry.key);
+    descriptor.addEntry(key, valueInRules(domain, key, oneByteValueOf(entry)));
+  }
   return descriptor;
 }
 

@@ -102,10 +102,11 @@ function makePattern(name: string, text: string, at: Place, regexes: Regexes, lo
 }
 
 function* readCidr(field: Field, log: ProblemLog): LongWork<PatternDraft[]> {
-  const ranges = new AddressRanges();
+  const scalars = readScalars(field, log);
+  const ranges = new AddressRanges(scalars.length);
   const texts: string[] = [];
   let isPrivate = false;
-  for (const scalar of readScalars(field, log)) {
+  for (const scalar of scalars) {
     yield;
     const range = parseRange(scalar.text);
     if (typeof range === "string") {

@@ -5,6 +5,7 @@ import type { LongWork } from "../base/long-work.ts";
 import { textOf } from "../domain/request.ts";
 import { OTHER_DOMAINS } from "../domain/stats.ts";
 import { Kind } from "../domain/take.ts";
+import { readAddress } from "./address-groups.ts";
 import { readCostEntry, warnNoRoom } from "./cost.ts";
 import { type Defaults, defaultPostPaid } from "./defaults.ts";
 import {
@@ -134,7 +135,7 @@ function* readRules(fields: Fields, into: RuleDraft[], copies: number, context: 
     const draft = readRule(key, patterns, rule, context);
     if (key !== "") {
       into.push(draft);
-      context.draft.note(draft);
+      context.draft.note(draft, log);
     }
     const own = copies * Math.max(1, patterns.length);
     context.read.rules += own * limitsOfDraft(draft).length;
@@ -160,6 +161,7 @@ function readRule(key: string, patterns: readonly PatternDraft[], fields: Fields
     key,
     keyAt: fields.valueAt("key"),
     patterns,
+    address: readAddress(key, fields),
     limits,
     tier,
     kind: isShadow ? Kind.shadow : isQuota ? Kind.quota : Kind.ordinary,

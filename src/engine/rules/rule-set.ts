@@ -166,6 +166,12 @@ export interface RequiredEntries {
   readonly refuses: boolean;
 }
 
+/** A key whose values are addresses. */
+export interface AddressKey {
+  /** The value that stands for this one in matching and keys. One-byte. */
+  groupOf(value: string): string;
+}
+
 /** All rules of one domain. */
 export interface DomainRules {
   /** One-byte. */
@@ -177,6 +183,8 @@ export interface DomainRules {
   readonly root: Level;
   readonly globalLimit: GlobalLimit | undefined;
   readonly required: RequiredEntries | undefined;
+  /** The keys whose values are addresses, with how these are grouped (address-groups.ts). */
+  readonly addresses: ReadonlyMap<string, AddressKey>;
   /** Keys of entries that matching and bucket keys skip: they carry costs, holds, priorities or tiers. */
   readonly costEntries: ReadonlySet<string>;
   /** The entries that mark a settlement, each with its values; an empty set means any value. */

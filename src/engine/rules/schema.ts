@@ -56,6 +56,7 @@ export const SECTIONS = {
     keys: [
       ...REFERENCE_RULE_KEYS,
       "match",
+      "address",
       "rate_limits",
       "use",
       "tier",
@@ -84,6 +85,7 @@ export const SECTIONS = {
   "calendar window": inside("window", ["calendar", "time_zone", "starts_on"]),
   priority: inside("priority", ["entry", "high", "values"]),
   tier: inside("tier", ["entry", "default", "among"]),
+  address: inside("address", ["ipv6"]),
   match: inside("match", ["one_of", "prefix", "suffix", "regex", "cidr"]),
   defaults: inside("defaults", [
     "algorithm",
@@ -121,6 +123,10 @@ export const RETRY_AFTER_JITTER_MAX = 0.5;
 
 /** Debt of a post-paid bucket unless the limit says otherwise, in bursts. */
 export const DEBT_BURSTS_DEFAULT = 10;
+
+/** How many bits of an IPv6 address choose its group: a host or a household usually has all addresses with the same 64. */
+export const ADDRESS_IPV6_BITS_DEFAULT = 64;
+export const ADDRESS_IPV6_BITS_MAX = 128;
 
 /** Longest regular expression, in characters. */
 export const REGEX_CHARS_MAX = 1_000;

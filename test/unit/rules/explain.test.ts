@@ -237,6 +237,23 @@ describe("why a rule was taken or not", () => {
   });
 });
 
+test("an address is shown as rules have it, and other text as what it is", () => {
+  const rules = rulesFromYaml(`domain: edge
+descriptors:
+  - { key: ip, address: { ipv6: 48 }, rate_limit: { requests_per_unit: 5, unit: minute } }
+`);
+  const explained = (pair: string) => {
+    const { entries, limits } = explainOne(rules, pair);
+    return { value: entries[0]?.value, says: entries[0]?.says, bucket: limits[0]?.bucket };
+  };
+  expect(explained("ip=2001:DB8::1")).toEqual({
+    value: "2001:DB8::1",
+    says: "matched by 'ip' as the address '2001:db8::/48'",
+    bucket: "{edge|ip=2001:db8::/48}|sw/60",
+  });
+  expect(explained("ip=unknown").says).toBe("matched by 'ip' as text, because it is no address");
+});
+
 describe("a descriptor without a limit", () => {
   test.each([
     {
@@ -330,9 +347,21 @@ descriptors:
   });
 });
 
-const value = fc.constantFrom("a", "b", "ab", "aab", "b*", "ü", "", "10.0.0.1");
+const value = fc.constantFrom(
+  "a",
+  "b",
+  "ab",
+  "aab",
+  "b*",
+  "ü",
+  "",
+  "10.0.0.1",
+  "::ffff:10.0.0.1",
+  "2001:DB8::1",
+  "2001:db8::2",
+);
 const accepted = fc.oneof(
-  fc.record({ value: fc.constantFrom("a", "b", "ü", "") }),
+  fc.record({ value: fc.constantFrom("a", "b", "ü", "", "::FFFF:a00:1", "2001:db8::2") }),
   fc.record({ value: fc.constantFrom("b*", "*", "a*b"), share_threshold: fc.boolean() }),
   fc.record({
     match: fc.constantFrom<object>(
@@ -341,6 +370,7 @@ const accepted = fc.oneof(
       { regex: "^a+b$" },
       { one_of: ["a", "ab"] },
       { cidr: "10.0.0.0/8" },
+      { cidr: "2001:db8::/127" },
     ),
     share_threshold: fc.boolean(),
   }),
@@ -349,6 +379,7 @@ const limit = fc.constantFrom<object>(
   { rate_limit: { requests_per_unit: 5, unit: "minute" } },
   { rate_limit: { tokens_per_second: 5, burst: 9 }, cost: { entry: "w" } },
   { rate_limit: { unlimited: true } },
+  { address: true, rate_limit: { requests_per_unit: 5, unit: "minute" } },
   { hash_values: true, rate_limit: { requests_per_unit: 5, window: "30s" } },
   {},
 );
@@ -392,8 +423,8 @@ test.each([
       const descriptor = call.request.addDescriptor();
       for (const { key, value } of entries) descriptor.addEntry(oneByteOf(key), oneByteOf(value));
       const matched: Rule[] = [];
-      const found = findRule(domain, descriptor, matched);
       filler.fill(call, domain);
+      const found = findRule(domain, descriptor, matched);
       const report = explainRequest(rules, "edge", [entries]).descriptors[0];
       const buckets = call.group.takes
         .slice(0, call.group.size)
