@@ -1,8 +1,8 @@
 // Valkey is as good as Redis: what holds the store and the scripts on Redis runs once more on a real valkey-server.
 
 import { describe, expect, test } from "vitest";
+import { valkeyServer } from "../support/debian-program.ts";
 import { RedisServer } from "../support/redis-server.ts";
-import { valkeyServer } from "../support/valkey.ts";
 
 // Read by support/redis-server.ts, in this file's process alone.
 process.env.REDIS_SERVER = valkeyServer();

@@ -8,6 +8,7 @@ import { openPostgresStore } from "../../src/stores/postgres/postgres-store.ts";
 import type { PostgresTarget } from "../../src/stores/store-address.ts";
 import { closedWithTest } from "../support/ends.ts";
 import { listen } from "../support/listen.ts";
+import { startPgBouncer } from "../support/pgbouncer.ts";
 import { PostgresServer } from "../support/postgres-server.ts";
 import { whenUp } from "../support/when-up.ts";
 import { troubleOf, works } from "./connect-rig.ts";
@@ -104,6 +105,26 @@ describe("troubles", () => {
       `PostgreSQL at 127.0.0.1:${server.port} does not allow the user carol to use or create Headgate's tables and functions (42501)`,
     );
     expect(await troubleWith(server.target({ user: "carol" }))).toContain("does not allow the user carol to");
+  });
+
+  // Promise(postgres): A pooler that shares sessions by transaction is refused before anything is ready, and one in session mode is used.
+  test("a pooler that shares sessions by transaction", async () => {
+    const port = await startPgBouncer(server.port, "transaction");
+    const stores = Array.from({ length: 8 }, () =>
+      openPostgresStore({ target: server.target({ port }), deadlineMs: 5_000, connections: 4, schema: "pooled" }),
+    );
+    for (const store of stores)
+      expect(await troubleOf(store)).toMatch(/^PostgreSQL at 127.0.0.1:\d+ is behind a pooler that shares sessions/);
+    expect(stores.filter((store) => store.trouble() === undefined)).toEqual([]);
+    expect(await works(open(server.target({ port: await startPgBouncer(server.port, "session") })))).toBe(true);
+  });
+
+  test("a primary that lets nobody write by default", async () => {
+    await server.query("CREATE ROLE reader LOGIN");
+    await server.query("ALTER ROLE reader SET default_transaction_read_only = on");
+    expect(await troubleWith(server.target({ user: "reader" }), "reader")).toContain(
+      "is read-only: a standby, or default_transaction_read_only is on",
+    );
   });
 
   test("something that is no PostgreSQL", async () => {

@@ -16,9 +16,16 @@ export function nameOfTarget({ host, port }: PostgresTarget): string {
 export function describeTrouble(error: unknown, target: PostgresTarget): string {
   const name = nameOfTarget(target);
   if (isRefusal(error)) return `${name} ${describeRefusal(error.code ?? "", target)}`;
+  if (error instanceof SharedSessionError) return `${name} ${POOLED}`;
   if (error instanceof SchemaError) return `${name} ${error.message}`;
   return `${name} ${describeConnectError(error, OWN_TROUBLES)}`;
 }
+
+/** Other connections use this one's session, too. */
+export class SharedSessionError extends Error {}
+
+const POOLED =
+  "is behind a pooler that shares sessions by transaction: connect directly, or through one in session mode";
 
 const OWN_TROUBLES: OwnTroubles = {
   beforeTls: [[/does not support SSL/i, "does not speak TLS"]],
@@ -38,10 +45,10 @@ const REFUSALS: Readonly<Record<string, string>> = {
   "42501": "does not allow the user to use or create Headgate's tables and functions",
   "42P01": "lacks one of Headgate's tables",
   "42883": "lacks one of Headgate's functions",
-  "25006": "is a read-only standby",
+  "25006": "is read-only: a standby, or default_transaction_read_only is on",
   "25P03": "ended the session because this process was stopped or too busy",
-  "26000": "is behind a pooler that shares sessions by transaction: connect directly, or through one in session mode",
-  "42P05": "is behind a pooler that shares sessions by transaction: connect directly, or through one in session mode",
+  "26000": POOLED,
+  "42P05": POOLED,
   "40001": "had too many calls in conflict",
   "40P01": "had calls in a deadlock",
   "55P03": "kept rows locked for too long",

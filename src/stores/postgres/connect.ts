@@ -35,6 +35,8 @@ export interface Statement {
 
 /** An open connection. Sends statements at once, one after another, and never sends one again. */
 export interface PostgresConnection {
+  /** The process of the server that the login named; behind a pooler it is one of the pooler's own making. */
+  readonly processId: number;
   /** Rejects with a DatabaseError if PostgreSQL refuses the statement, with another Error if its outcome is unknown. */
   query(statement: Statement): Promise<Rows>;
   /** Closes it without waiting for anything; `onLost` is not called for it. */
@@ -61,6 +63,9 @@ export async function openConnection(
     firstError ??= error;
   });
   const connection: PostgresConnection = {
+    get processId() {
+      return (client as { readonly processID?: number | null }).processID ?? 0;
+    },
     query: async (statement) => (await client.query(queryOf(statement, suffix))).rows,
     drop: () => {
       isOver = true;

@@ -7,12 +7,14 @@ import { Link, type LinkEvents } from "../batching/link.ts";
 import type { ServerTime } from "../batching/server-time.ts";
 import type { PostgresTarget } from "../store-address.ts";
 import { openConnection, type PostgresConnection, type SessionSettings } from "./connect.ts";
-import { describeTrouble, nameOfTarget } from "./connect-trouble.ts";
+import { describeTrouble, nameOfTarget, SharedSessionError } from "./connect-trouble.ts";
 import { LOCK_BUCKETS, WRITE_BUCKETS } from "./locked-takes.ts";
 import { type SchemaOptions, setUp } from "./schema.ts";
 import { TAKE_EACH } from "./take-each.ts";
 
 const TIME_PINGS = 3;
+/** How often it is tried whether another connection gets this one's session. */
+const SHARING_TRIES = 10;
 /** Setting up waits for other processes that do the same. */
 const SET_UP_MS_MAX = 60_000;
 
@@ -73,8 +75,26 @@ export class PostgresLink extends Link<PostgresConnection> {
 
   protected async test(connection: PostgresConnection): Promise<void> {
     const { target, tables } = this.#options;
+    await withTimeLimit(target.connectTimeoutMs, this.#testSession(connection));
     await withTimeLimit(SET_UP_MS_MAX, setUp(connection, tables));
     await withTimeLimit(target.connectTimeoutMs, this.#testUse(connection));
+  }
+
+  /** Rejects with SharedSessionError if others may use the session between two statements: its settings would not be ours. */
+  async #testSession(connection: PostgresConnection): Promise<void> {
+    const own = await processOf(connection);
+    if (own === connection.processId) return;
+    const { target, session } = this.#options;
+    const other = await openConnection(target, session, () => undefined);
+    try {
+      for (let tries = 0; tries < SHARING_TRIES; tries++) {
+        // A pooler by transaction gives each statement an idle session: the one that was used last, or the next in turn.
+        const others = await processOf(other);
+        if (others === own || (await processOf(connection)) !== own) throw new SharedSessionError();
+      }
+    } finally {
+      other.drop();
+    }
   }
 
   /** Does once what takes do later: reads the server's time, pays 1 of a fixed window, and writes it again. */
@@ -97,4 +117,9 @@ export class PostgresLink extends Link<PostgresConnection> {
     const [, ...numbers] = row.slice(0, -1).map((number) => `{${number}}`);
     await connection.query({ ...WRITE_BUCKETS, values: [key, ...numbers, "{NULL}", "1", "0"] });
   }
+}
+
+async function processOf(connection: PostgresConnection): Promise<number> {
+  const [row] = await connection.query({ text: "SELECT pg_backend_pid()" });
+  return Number(row?.[0]);
 }

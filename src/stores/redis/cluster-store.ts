@@ -41,8 +41,6 @@ const NODES_MAX = 512;
 const AWAITED_US = 30_000_000;
 /** Redirections per batch: one for a slot that has moved, others for an ASK at the end of its move, and for a failover. */
 const REDIRECTIONS_MAX = 3;
-/** Pause between questions while a node hands over: others hear of its successor some ms apart, and its calls are tried for 30 ms. */
-const HAND_OVER_MS = 5;
 
 /** Options of a cluster's store. BatchingOptions apply to each node. */
 export interface ClusterStoreOptions extends RedisOptions {
@@ -306,7 +304,7 @@ class ClusterBackend implements Backend {
 
   /** A node that has just handed its slots over may not know who serves them, for as long as until the next ping; other nodes do. */
   #redirectByView(from: ClusterNode, batch: RedisBatch): Redirected {
-    this.#topology.askSoon(HAND_OVER_MS);
+    this.#topology.askAtOnce();
     const slot = this.#tags.slotOf(batch.queue);
     const awaited = this.#awaited?.find(({ first, last }) => first <= slot && slot <= last);
     const to = awaited === undefined ? this.#owners[slot] : this.#nodeAt(awaited.primary);

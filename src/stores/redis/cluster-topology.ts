@@ -13,8 +13,10 @@ import { firstAnswer } from "./first-answer.ts";
 const STEADY_MS = 10_000;
 /** Interval while it is not. */
 const TROUBLED_MS = 200;
-/** Shortest time before the next question. */
-const PAUSE_MS_MIN = 50;
+/** Until the next question after a call failed or was redirected. */
+const SOON_MS = 50;
+/** The same while a node hands over: others hear of its successor some ms apart, and its calls are tried for 30 ms. */
+const HAND_OVER_MS = 5;
 /** Most nodes asked in one round. */
 const ASKED_MAX = 16;
 
@@ -86,10 +88,16 @@ export class ClusterTopology {
     void this.#ask();
   }
 
-  /** Asks soon, unless a question is due already. Cheap, because every failed take calls it. */
-  askSoon(pauseMs = PAUSE_MS_MIN): void {
+  /** Asks soon, unless trouble has a question due already. Cheap, because every failed take calls it. */
+  askSoon(): void {
     if (this.#isAsking) this.#isWanted = true;
-    else if (this.#dueMs > (pauseMs < PAUSE_MS_MIN ? PAUSE_MS_MIN : TROUBLED_MS)) this.#schedule(pauseMs);
+    else if (this.#dueMs > TROUBLED_MS) this.#schedule(SOON_MS);
+  }
+
+  /** Asks within 5 ms: a node hands over, and calls wait to learn to whom. */
+  askAtOnce(): void {
+    if (this.#isAsking) this.#isWanted = true;
+    else if (this.#dueMs > HAND_OVER_MS) this.#schedule(HAND_OVER_MS);
   }
 
   close(): void {

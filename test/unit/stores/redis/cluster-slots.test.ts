@@ -1,10 +1,17 @@
 // What nodes of a cluster say of it, as bytes off the wire may have it.
 
-import { expect, test } from "vitest";
-import { readEpoch, readRedirection, readSlots } from "../../../../src/stores/redis/cluster-topology.ts";
+import { afterEach, expect, test, vi } from "vitest";
+import {
+  type ClusterTarget,
+  ClusterTopology,
+  readEpoch,
+  readRedirection,
+  readSlots,
+} from "../../../../src/stores/redis/cluster-topology.ts";
+import type { RedisConnection } from "../../../../src/stores/redis/connect.ts";
 
 const asked = { kind: "tcp", host: "10.0.0.1", port: 7000 } as const;
-const at = (host: string, port: number) => ({ kind: "tcp", host, port });
+const at = (host: string, port: number) => ({ kind: "tcp", host, port }) as const;
 
 test("ranges are read with their primaries, whatever follows those", () => {
   const reply = [
@@ -50,4 +57,36 @@ test.each([
   { message: "NOSCRIPT No matching script", expected: undefined },
 ])("$message leads where it says", ({ message, expected }) => {
   expect(readRedirection(message, asked)).toEqual(expected);
+});
+
+afterEach(() => void vi.useRealTimers());
+
+// Promise(redis): Who serves a slot is asked within 5 ms of a node that hands over, whatever else has made a question due.
+test.each([
+  { name: "nothing", before: () => undefined },
+  { name: "a redirection", before: (topology: ClusterTopology) => topology.askSoon() },
+  { name: "another call", before: (topology: ClusterTopology) => topology.askAtOnce() },
+])("a hand-over is asked about at once, after $name", async ({ before }) => {
+  vi.useFakeTimers();
+  const asked: unknown[] = [];
+  const command = async (_name: string, args: readonly unknown[]) => {
+    asked.push(args);
+    return args[0] === "slots" ? [[0, 16_383, ["10.0.0.1", 7000]]] : "cluster_current_epoch:1";
+  };
+  const connection = { command } as unknown as RedisConnection;
+  const address = at("10.0.0.1", 7000);
+  const topology = new ClusterTopology({
+    target: { seeds: [], connectTimeoutMs: 1_000 } as unknown as ClusterTarget,
+    nodes: () => [{ address, node: { connection } }],
+    onSlots: () => undefined,
+    isWell: () => true,
+  });
+  topology.start();
+  await vi.advanceTimersByTimeAsync(0);
+  before(topology);
+  topology.askAtOnce();
+  asked.length = 0;
+  await vi.advanceTimersByTimeAsync(5);
+  expect(asked).toEqual([["slots"], ["info"]]);
+  topology.close();
 });
