@@ -21,6 +21,8 @@ interface Beat {
 
 /** A process that has not reported for so long is gone. */
 export const PROCESS_GONE_MS = 10_000;
+/** Longest report that a process publishes, in bytes; longer ones are not read. */
+export const REPORT_BYTES_MAX = 32_768;
 /** How many longer reports are read at once: some milliseconds of a slow network. */
 export const REPORTS_AT_ONCE = 25;
 

@@ -40,8 +40,6 @@ export interface RuntimeEvent {
 export const RUNTIME_WRITES_MAX = 25;
 /** Most changes that the history has, and that processes catch up with without reading all. */
 export const RUNTIME_EVENTS_MAX = 10_000;
-/** Longest report that a process publishes, in bytes. */
-export const REPORT_BYTES_MAX = 32_768;
 
 /** Every method but `nowUs` rejects if the store does not answer. */
 export interface RuntimeStore extends ProcessRegister {

@@ -3,7 +3,7 @@
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
-import { REPORT_BYTES_MAX } from "../../src/stores/runtime-store.ts";
+import { REPORT_BYTES_MAX } from "../../src/stores/process-register.ts";
 import { runProgram } from "../support/run-program.ts";
 import { type ServiceProcess, startService } from "../support/service-process.ts";
 import { startPostgres, startRedis } from "../support/shared-stores.ts";

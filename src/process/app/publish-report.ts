@@ -2,7 +2,7 @@
 
 import type { Condition } from "../../operate/condition.ts";
 import { topOf } from "../../operate/telemetry/top/summary.ts";
-import { REPORT_BYTES_MAX } from "../../stores/runtime-store.ts";
+import { REPORT_BYTES_MAX } from "../../stores/process-register.ts";
 import type { AppParts } from "./app-parts.ts";
 import { ownTop } from "./open-top.ts";
 import { INSTANCE } from "./peers.ts";

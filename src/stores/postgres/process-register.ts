@@ -1,9 +1,17 @@
 // The register of processes in PostgreSQL (sql/processes.sql).
 
-import { PROCESS_GONE_MS, type ProcessRegister, processText, readProcess } from "../process-register.ts";
+import {
+  PROCESS_GONE_MS,
+  type ProcessRegister,
+  processText,
+  REPORT_BYTES_MAX,
+  readProcess,
+} from "../process-register.ts";
 import type { Aside } from "./aside.ts";
 
-const GONE = `seen_at < clock_timestamp() - interval '${PROCESS_GONE_MS} milliseconds'`;
+// A time that the server's clock was set back from would keep its entry for ever.
+const LONG = `interval '${PROCESS_GONE_MS} milliseconds'`;
+const GONE = `seen_at NOT BETWEEN clock_timestamp() - ${LONG} AND clock_timestamp() + ${LONG}`;
 
 /** The register. */
 export function postgresProcessRegister(ask: Aside): ProcessRegister {
@@ -17,7 +25,7 @@ export function postgresProcessRegister(ask: Aside): ProcessRegister {
         isNew = (await ask(text, own.id, processText(own)))[0]?.[0] === "1";
         await ask(`DELETE FROM runtime_process WHERE prefix = $1 AND ${GONE}`);
       }
-      const rows = await ask(`SELECT id, report FROM runtime_process WHERE prefix = $1 AND NOT ${GONE}`);
+      const rows = await ask(`SELECT id, report FROM runtime_process WHERE prefix = $1 AND NOT (${GONE})`);
       return { all: rows.map(([id, report]) => readProcess(id ?? "", report ?? "")), isNew };
     },
     async publish(id, report) {
@@ -25,7 +33,7 @@ export function postgresProcessRegister(ask: Aside): ProcessRegister {
     },
     async published() {
       const rows = await ask(
-        `SELECT published FROM runtime_process WHERE prefix = $1 AND published IS NOT NULL AND NOT ${GONE}`,
+        `SELECT published FROM runtime_process WHERE prefix = $1 AND octet_length(published) <= ${REPORT_BYTES_MAX} AND NOT (${GONE})`,
       );
       return rows.map(([report]) => report ?? "");
     },

@@ -5,6 +5,7 @@ import {
   PROCESS_GONE_MS,
   type ProcessRegister,
   processText,
+  REPORT_BYTES_MAX,
   REPORTS_AT_ONCE,
   readProcess,
 } from "../process-register.ts";
@@ -24,7 +25,9 @@ export function redisProcessRegister(options: AsideOptions): ProcessRegister {
       const nowMs = Math.floor(aside.nowUs() / MICROS_PER_MILLI);
       const added = own && (await aside.ask("hset", processesKey, own.id, `${nowMs} ${processText(own)}`));
       const all = pairs(await aside.ask("hgetall", processesKey));
-      const gone = all.filter(([, text]) => Number(text.split(" ", 1)[0]) < nowMs - PROCESS_GONE_MS);
+      // A time that is none, or that a server's clock was set back from, would keep its entry for ever.
+      const isLive = (text: string) => Math.abs(Number.parseInt(text, 10) - nowMs) <= PROCESS_GONE_MS;
+      const gone = all.filter(([, text]) => !isLive(text));
       if (gone.length > 0) await forget(gone.map(([id]) => id));
       const live = all.filter((process) => !gone.includes(process));
       return {
@@ -41,7 +44,7 @@ export function redisProcessRegister(options: AsideOptions): ProcessRegister {
       const reports: string[] = [];
       for (let i = 0; i < ids.length; i += REPORTS_AT_ONCE)
         reports.push(...texts(await aside.ask("hmget", reportsKey, ...ids.slice(i, i + REPORTS_AT_ONCE))));
-      return reports.filter((report) => report !== "");
+      return reports.filter((report) => report !== "" && Buffer.byteLength(report) <= REPORT_BYTES_MAX);
     },
     leave: (id) => forget([id]),
   };
