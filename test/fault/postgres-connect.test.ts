@@ -53,6 +53,13 @@ describe("ways", () => {
     expect(await works(open(server.target({ user: "alice", password: PASSWORD }), "Alice's own"))).toBe(true);
   });
 
+  test("and leaves no bucket of its own test", async () => {
+    expect(await works(open(server.target(), "untouched"))).toBe(true);
+    expect(await server.query("SELECT bucket_key AS key FROM untouched.bucket")).toEqual([
+      { key: expect.stringMatching(/k$/) },
+    ]);
+  });
+
   test("by a password file that is read again at every connect", async () => {
     const passwordFile = join(server.directory, "password");
     writeFileSync(passwordFile, "first\n");

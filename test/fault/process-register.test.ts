@@ -1,6 +1,6 @@
 // The register of processes when others wrote into it: entries that no process of ours has made, or that a clock was set back from.
 
-import { beforeAll, describe, expect, test } from "vitest";
+import { beforeAll, describe, expect, test, vi } from "vitest";
 import { openPostgresStore } from "../../src/stores/postgres/postgres-store.ts";
 import type { ProcessRegister } from "../../src/stores/process-register.ts";
 import { openRedisStore } from "../../src/stores/redis/redis-store.ts";
@@ -36,14 +36,7 @@ async function openPostgres(): Promise<Rig> {
   const server = await PostgresServer.start();
   const store = closedWithTest(openPostgresStore({ target: server.target(), deadlineMs: 5_000 }));
   // The register has a connection of its own.
-  await expect
-    .poll(() =>
-      store.runtime.beat(undefined).then(
-        () => true,
-        () => false,
-      ),
-    )
-    .toBe(true);
+  await vi.waitFor(() => store.runtime.beat(undefined), { timeout: 20_000 });
   return {
     register: store.runtime,
     async write(id, inMs, report) {

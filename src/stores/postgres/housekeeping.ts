@@ -8,7 +8,7 @@ import type { PostgresLink } from "./link.ts";
 const SWEEP_MS = 1_000;
 /** The pause between turns while there is more to sweep. */
 const SWEEP_AGAIN_MS = 5;
-/** Rows of one turn, some ten milliseconds: more than the calls of four connections can make meanwhile. */
+/** Rows of each table in one turn, some ten milliseconds: more than the calls of four connections can make meanwhile. */
 const ROWS_MAX = 1_000;
 
 interface HousekeepingOptions {

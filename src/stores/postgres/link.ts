@@ -97,7 +97,7 @@ export class PostgresLink extends Link<PostgresConnection> {
     }
   }
 
-  /** Does once what takes do later: reads the server's time, pays 1 of a fixed window, and writes it again. */
+  /** Does once what takes do later: reads the server's time, pays 1 of a fixed window, writes it again, and removes it. */
   async #testUse(connection: PostgresConnection): Promise<void> {
     const { clock, serverTime, session, selfTestKey } = this.#options;
     for (let i = 0; i < TIME_PINGS; i++) {
@@ -116,6 +116,7 @@ export class PostgresLink extends Link<PostgresConnection> {
     });
     const [, ...numbers] = row.slice(0, -1).map((number) => `{${number}}`);
     await connection.query({ ...WRITE_BUCKETS, values: [key, ...numbers, "{NULL}", "1", "0"] });
+    await connection.query({ text: "DELETE FROM bucket WHERE bucket_key = ANY($1)", values: [key] });
   }
 }
 
