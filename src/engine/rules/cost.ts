@@ -38,20 +38,16 @@ function weightOf(cost: CostEntry, descriptor: Descriptor): number {
   return parseWeight(descriptor.value(cost.entry) ?? "", cost.max) || cost.default;
 }
 
-/** The integer part of a decimal number, at most `most`. 0 for any other text (a sign, an exponent, a blank, no digit). */
+/** A decimal number with a fraction, a sign or an exponent. Most are digits alone, which need no pattern. */
+const DECIMAL = /^\+?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?$/;
+
+/** A decimal number, rounded up to a whole one, at most `most`. 0 for any other text, and for a negative number. */
 export function parseWeight(text: string, most: number): number {
   let whole = 0;
-  let at = 0;
-  for (; at < text.length; at++) {
+  for (let at = 0; at < text.length; at++) {
     const digit = text.charCodeAt(at) - 0x30;
-    if (digit < 0 || digit > 9) break;
+    if (digit < 0 || digit > 9) return DECIMAL.test(text) ? Math.min(Math.ceil(Number(text)), most) : 0;
     whole = Math.min(whole * 10 + digit, most);
-  }
-  if (at === text.length) return whole;
-  if (at === 0 || text.charCodeAt(at) !== 0x2e || at + 1 === text.length) return 0;
-  for (let i = at + 1; i < text.length; i++) {
-    const digit = text.charCodeAt(i) - 0x30;
-    if (digit < 0 || digit > 9) return 0;
   }
   return whole;
 }

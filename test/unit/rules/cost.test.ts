@@ -25,12 +25,14 @@ describe("cost of hits", () => {
     ["of a peek is that of one hit", 0, COST, "5", 5],
     ["takes the default when the entry is absent", 1, COST, undefined, 3],
     ["takes the default for zero", 1, COST, "0", 3],
-    ["takes the default for zero with a fraction", 1, COST, "0.9", 3],
+    ["takes the default for zero with a fraction", 1, COST, "0.0", 3],
+    ["of a part of a hit is a whole one", 1, COST, "0.5", 1],
     ["takes the default for a negative number", 1, COST, "-4", 3],
     ["takes the default for no number", 1, COST, "many", 3],
     ["takes the default for an empty value", 1, COST, "", 3],
     ["takes the default for a number with a tail", 1, COST, "5x", 3],
-    ["cuts a fraction off", 1, COST, "2.7", 2],
+    ["rounds a fraction up", 1, COST, "2.1", 3],
+    ["rounds a fraction up before hits multiply it", 3, COST, "2.1", 9],
     ["caps the entry's value at max", 2, COST, "101", 200],
     ["caps a huge entry at max", 1, COST, "9".repeat(500), 100],
     ["never passes the cost above all limits", AMOUNT_MAX, COST, "100", COST_ABOVE_ALL],
@@ -69,10 +71,37 @@ describe("cost of hits", () => {
     expect(refundOf(hits, cost, descriptorWith("5"))).toBe(expected);
   });
 
-  test.each(["1e3", "+5", " 5", "5 ", "0x10", ".5", "5.", "5.5.5", "Infinity", "NaN", "\u0665"])(
-    "%j is no number",
-    (text) => {
-      expect(parseWeight(oneByteOf(text), AMOUNT_MAX)).toBe(0);
-    },
-  );
+  test.each([
+    ["+100", 100],
+    ["1e2", 100],
+    ["1.25E+2", 125],
+    ["1251e-1", 126],
+    [".5", 1],
+    ["5.", 5],
+    ["1e400", AMOUNT_MAX],
+    ["9007199254740993.5", AMOUNT_MAX],
+    ["1e-400", 0],
+  ])("%j is %d", (text, expected) => {
+    expect(parseWeight(text, AMOUNT_MAX)).toBe(expected);
+  });
+
+  test.each([
+    "e3",
+    "1e",
+    "++5",
+    "+",
+    ".",
+    " 5",
+    "5 ",
+    "5\n",
+    "0x10",
+    "5.5.5",
+    "1_00",
+    "1,000",
+    "Infinity",
+    "NaN",
+    "\u0665",
+  ])("%j is no number", (text) => {
+    expect(parseWeight(oneByteOf(text), AMOUNT_MAX)).toBe(0);
+  });
 });
