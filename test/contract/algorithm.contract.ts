@@ -81,11 +81,15 @@ function testTime(open: Open, algorithm: Algorithm): void {
     expect((await askNow(limit)).outcome).toBe(Outcome.room);
   });
 
-  test("stays at the time of a state that is dated a little later than now", async () => {
+  test.each([
+    { seconds: 5, paidAtUs: START_US },
+    { seconds: 10, paidAtUs: START_US },
+    { seconds: 11, paidAtUs: START_US - 11 * SECOND_US },
+  ])("stays at the time of a state that is dated up to ten seconds later than now: $seconds", async (row) => {
     const limit = makeLimit({ algorithm, windowSeconds: 60 });
     await askNow(limit, 4);
-    advance(open(), -5 * SECOND_US);
-    expect(await askNow(limit)).toMatchObject({ outcome: Outcome.room, remaining: 5, paidAtUs: START_US });
+    advance(open(), -row.seconds * SECOND_US);
+    expect(await askNow(limit)).toMatchObject({ outcome: Outcome.room, remaining: 5, paidAtUs: row.paidAtUs });
   });
 
   test("keeps the count when the rule is edited from 100 to 50 per minute", async () => {

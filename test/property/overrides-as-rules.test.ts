@@ -87,8 +87,9 @@ function questionOf({ limit, mode, kind, cost, bucketKey, outcome, paid }: Take)
     amount,
     windowSeconds,
     algorithm,
+    holdSeconds,
   } = limit;
-  const by = { sync, onStoreFailure, retryAfterJitter, amount, windowSeconds, algorithm };
+  const by = { sync, onStoreFailure, retryAfterJitter, amount, windowSeconds, algorithm, holdSeconds };
   return { by, mode, kind, cost, bucketKey, outcome, paid };
 }
 

@@ -16,6 +16,9 @@ import { LocalCache } from "../../src/engine/limiter/counters.ts";
 import { LocalFallback } from "../../src/engine/limiter/failure-policy.ts";
 import { Limiter } from "../../src/engine/limiter/limiter.ts";
 import type { CallListener, LimiterObserver } from "../../src/engine/limiter/limiter-observer.ts";
+import { RuntimeLimits } from "../../src/engine/limiter/runtime-limits.ts";
+import { keyText, type RuntimeChange, valueText } from "../../src/engine/runtime/runtime-limit.ts";
+import { newRuntimeTable, RuntimeTable } from "../../src/engine/runtime/runtime-table.ts";
 import { DomainBook } from "../../src/operate/telemetry/domain-book.ts";
 import type { Store } from "../../src/stores/store.ts";
 import { ManualClock } from "./manual-clock.ts";
@@ -119,6 +122,8 @@ export class LimiterRig implements CallFinisher {
   readonly late: Answer[] = [];
 
   readonly #compatible: boolean;
+  readonly #table = new RuntimeTable(newRuntimeTable(100), 1);
+  #changes = 0;
 
   constructor(rules: string, options: RigOptions = {}) {
     const { compatible = false, stopsAtOver = false, localCacheBytes = 0 } = options;
@@ -147,8 +152,15 @@ export class LimiterRig implements CallFinisher {
       compatible,
       stopsAtOver,
       localCache: this.localCache,
+      runtime: new RuntimeLimits(this.#table, this.clock),
     });
     this.useRules(rules);
+  }
+
+  /** Sets a limit at run time. */
+  set(entries: Readonly<Record<string, string>>, change: RuntimeChange, untilUs = 0): void {
+    const key = keyText({ domain: "edge", entries: Object.entries(entries) });
+    this.#table.put({ key, value: valueText({ change, untilUs, note: "", who: "test" }), atUs: ++this.#changes });
   }
 
   useRules(rules: string | readonly string[]): void {
@@ -184,7 +196,11 @@ export class LimiterRig implements CallFinisher {
   }
 
   begin(descriptors: readonly AskedDescriptor[], hitsAddend: number, domain: string): LimitCall {
-    const call = new LimitCall(this);
+    return this.fill(new LimitCall(this), descriptors, hitsAddend, domain);
+  }
+
+  /** Writes a question into a call that has none. */
+  fill(call: LimitCall, descriptors: readonly AskedDescriptor[], hitsAddend = 0, domain = "edge"): LimitCall {
     call.request.domain = oneByteOf(domain);
     call.request.hitsAddend = hitsAddend;
     for (const descriptor of descriptors) addDescriptor(call.request, descriptor);

@@ -241,7 +241,8 @@ function countHit(call: LimitCall, index: number, nearLimitRatio: number): void 
     take.stats.deniedUnanswered += take.cost;
   } else if (take.outcome === Outcome.unanswered) return;
   else if (isOfCounter(take.mode)) {
-    countCounterHits(take, call.rules[take.descriptor]?.kind === Kind.shadow, nearLimitRatio);
+    const isShadow = call.rules[take.descriptor]?.kind === Kind.shadow && !isOfBlock(take);
+    countCounterHits(take, isShadow, nearLimitRatio);
   } else if (isJudged || isOver(take)) countOver(take, call.group.source);
   else countRoom(take, nearLimitRatio);
 }

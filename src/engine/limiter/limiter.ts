@@ -272,6 +272,7 @@ export class TakeFiller {
     const matched = findRule(rules, descriptor, this.#matched, this.#work);
     const applied = hasRuntime && matched !== undefined ? this.#applied(call, rules, question, matched) : undefined;
     if (applied !== undefined && this.#fillApplied(call, rules, question, applied)) return;
+    if (matched !== undefined && applied !== undefined && applied.rule !== matched) this.#countMatched(matched);
     if (descriptor.hasOverride) {
       this.#overrides.fill(call, rules, question);
       return;
@@ -316,12 +317,19 @@ export class TakeFiller {
     call.rules[question.index] = applied.of;
     if (change.kind === "exempt") {
       if (question.kind === Kind.quota && rules.counterPrefix === undefined) call.group.hasSpareQuota = true;
+      this.#countMatched(applied.of);
       return true;
     }
     call.isBlocked = true;
     const nowUs = this.#options.runtime?.nowUs() ?? 0;
     if (!this.#hidesBlocks) addBlocked(call.group, rules, question, applied, nowUs);
     return true;
+  }
+
+  /** Counts limits that match a descriptor but get no take, because its limit at run time exempts it or names others. */
+  #countMatched({ limits }: Rule): void {
+    if (this.#options.countsNothing === true || this.#isAgain) return;
+    for (const { stats } of limits) stats.withoutHits++;
   }
 
   #passUnmatched(call: LimitCall, rules: DomainRules, { descriptor, index }: Question): void {

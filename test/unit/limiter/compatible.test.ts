@@ -29,3 +29,16 @@ test("a shadow rule that the local cache denies still passes", () => {
   expect(rig.hit({ ghost: "a" })).toMatchObject({ over: false, statuses: [{ over: false, remaining: 0 }] });
   expect(rig.statsBook.stats.get("edge|ghost|")).toMatchObject({ shadowMode: 2, overLimitWithLocalCache: 1 });
 });
+
+test.each([
+  { name: "refuses a call", options: {}, over: true },
+  { name: "lets a call pass under SHADOW_MODE", options: { shadowMode: true }, over: false },
+])("what the local cache denies $name", ({ options, over }) => {
+  // Without the global limit, which a store would have to answer.
+  const rules = RULES.replace(/^global_limit.*$/m, "");
+  const rig = new LimiterRig(rules, { compatible: true, localCacheBytes: 1, ...options });
+  rig.hit({ two: "a" }, 3);
+  const asked = rig.store.seen.length;
+  expect(rig.hit({ two: "a" })).toMatchObject({ over, statuses: [{ over: true, remaining: 0 }] });
+  expect(rig.store.seen).toHaveLength(asked);
+});

@@ -89,6 +89,25 @@ test("calls that bring limits of their own are matches of the rule's limits", ()
   expect(dead()).toEqual([]);
 });
 
+test.each([
+  { of: "exempt callers", change: { kind: "exempt", global: false }, plan: "free" },
+  { of: "callers that use another tier", change: { kind: "use", name: "paid" }, plan: "free" },
+  { of: "callers that are blocked", change: { kind: "block", shadow: false }, plan: "free" },
+] as const)("a tier whose calls are all of $of is met, and no other is", ({ change, plan }) => {
+  const { rig, later, dead } = watched(`  - { key: user, tier: { entry: plan, default: other } }
+limits:
+  free: [{ requests_per_unit: 1000000, unit: second }, { requests_per_unit: 9000000, unit: minute }]
+  paid: [{ requests_per_unit: 2000000, unit: second }]
+  other: [{ requests_per_unit: 3000000, unit: second }]
+`);
+  rig.set({ user: "u" }, change);
+  rig.hit({ user: "u", plan });
+  later(HOUR);
+  const met = change.kind === "use" ? ["free", "paid"] : [plan];
+  const tiers = ["free", "paid", "other"].filter((tier) => !met.includes(tier));
+  expect(dead()).toEqual(tiers.map((tier) => `edge/user (${tier})`));
+});
+
 test("a rule that is marked as rare, or has no limit, is never dead", () => {
   const { later, dead } = watched(`  - { key: a, rarely: true, ${LIMIT} }
   - { key: b, rate_limit: { unlimited: true } }

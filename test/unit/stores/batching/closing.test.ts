@@ -3,6 +3,7 @@
 
 import fc from "fast-check";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
+import { TakeGroup, Verdict } from "../../../../src/engine/domain/take.ts";
 import { makeLimit } from "../../../support/builders.ts";
 import { ManualClock } from "../../../support/manual-clock.ts";
 import { runs } from "../../../support/runs.ts";
@@ -77,6 +78,17 @@ describe("closing", () => {
       }),
       { numRuns: runs(30) },
     );
+  });
+
+  test("fails takes that were gathered and never sent, once", () => {
+    const { intake } = open({ connections: 0, answerMs: 0 });
+    const group = new TakeGroup();
+    group.add(limit).bucketKey = "k";
+    const settled = vi.fn();
+    expect(intake.take(group, { settled }, 0)).toBe(false);
+    intake.end();
+    expect(group).toMatchObject({ verdict: Verdict.failed, failure: { code: "STORE_UNREACHABLE" } });
+    expect(settled).toHaveBeenCalledOnce();
   });
 
   test("waits a second at most for a server that answers nothing", async () => {

@@ -103,6 +103,16 @@ describe("forgetting", () => {
     expect(sourceOf({ limit: minute }, { limit: global })).toBe(Source.denialMemory);
   });
 
+  test.each([2, 3, 5, 16])("at most as many buckets are known as it may hold: %d", (entriesMax) => {
+    memory = new DenialMemory(store, { clock, entriesMax });
+    for (let i = 0; i < 40; i++) exhaust(minute, `user-${i}`);
+    // From the newest on, until one is unknown.
+    let known = 0;
+    while (sourceOf({ limit: minute, identity: `user-${39 - known}` }) === Source.denialMemory) known++;
+    expect(known).toBeGreaterThan(0);
+    expect(known).toBeLessThanOrEqual(entriesMax);
+  });
+
   test("of more buckets than it holds, the oldest go", () => {
     for (let i = 0; i < 100; i++) {
       exhaust(minute, `user-${i}`);

@@ -130,6 +130,44 @@ describe("lease", () => {
     expect(behind.seen).toHaveLength(asked + 2);
   });
 
+  test.each([
+    { amount: 103, size: 25 },
+    { amount: 7, size: 1 },
+    { amount: 3, size: 0 },
+  ])("is at most a quarter of the burst: $size of $amount", ({ amount, size }) => {
+    const limit = { ...leased, amount, burst: amount, keySuffix: `}|fw/86400/${amount}` };
+    ask({ limit });
+    ask({ limit });
+    expect(leftBehind(limit)).toBe(amount - 2 - size);
+  });
+
+  test("never holds more than it was given: what the store was paid goes back to the store", () => {
+    ask({ limit: leased });
+    // Has the receipt that the lease has, which is asked for behind it.
+    const paid = ask({ limit: leased });
+    store.giveBack(paid);
+    expect(leftBehind(leased)).toBe(100 - 1 - 25);
+    for (let i = 0; i < 25; i++) expect(ask({ limit: leased }).source).toBe(Source.lease);
+    expect(ask({ limit: leased }).source).toBe(Source.store);
+  });
+
+  test.each([
+    { of: "the store", source: Source.store, left: 98 - 50 },
+    { of: "a denial memory", source: Source.denialMemory, left: 98 },
+  ])("shows what an answer of $of says of the bucket: $left left", ({ source, left }) => {
+    lease();
+    const take = behind.take.bind(behind);
+    behind.take = (group, then) => {
+      const isAnswered = take(group, then);
+      group.source = source;
+      return isAnswered;
+    };
+    // More than the lease holds, so the store is asked, which another process has left little.
+    clock.advanceUs(1);
+    ask({ limit: leased, cost: 50 });
+    expect(leftHere(leased)).toBe(left);
+  });
+
   test("is smaller the more processes there are, and none while their number is not known", () => {
     processes = 5;
     ask({ limit: leased });
