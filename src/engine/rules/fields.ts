@@ -190,6 +190,8 @@ function isKeyOf(section: Section | KnownKeys, name: string, entry: MappingEntry
   if (known.includes(name)) return true;
   const home = isOfRules ? homeOf(name) : undefined;
   const at = entry.key.at;
+  // The name of a control plane's resource, in a dump.
+  if (section === "file" && name === "name") return false;
   if (isOfRules && REFERENCE_KEYS.has(name) && REFERENCE_SECTIONS.has(section)) {
     const move = home === undefined ? "" : `; it belongs ${SECTIONS[home].home}`;
     log.warn(at, `'${name}' is ignored ${title}${move}`);

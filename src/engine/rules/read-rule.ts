@@ -234,7 +234,9 @@ function checkSettings(draft: RuleDraft, fields: Fields): void {
     const value = fields.given(name)?.value;
     return value !== undefined && !(value.kind === "scalar" && value.value.type === "boolean" && !value.value.boolean);
   };
-  for (const name of ["shadow_mode", "quota_mode", "detailed_metric", "metadata"].filter(isOn)) {
+  // A gateway writes the words of its rule at each entry that leads to it.
+  const isGenerated = draft.patterns.some(({ text }) => text === draft.key);
+  for (const name of isGenerated ? [] : ["shadow_mode", "quota_mode", "detailed_metric", "metadata"].filter(isOn)) {
     // An unlimited quota descriptor is never over, so with it other quota descriptors refuse no call.
     if (name === "quota_mode" && draft.limits.hasLimit) continue;
     log.warn(fields.keyAt(name), `'${name}' has no effect on ${reason}: it applies to no rule above or below`);

@@ -3,7 +3,8 @@
 
 import { getOrInsert } from "../base/get-or-insert.ts";
 import { textOf } from "../domain/request.ts";
-import { fitsPieces } from "./match.ts";
+import { dodgeOf, isSetByOperators } from "./known-keys.ts";
+import { accepts, fitsPieces } from "./match.ts";
 import { formatPlace, type ProblemLog } from "./problems.ts";
 import type { Pattern, Rule } from "./rule-set.ts";
 
@@ -36,10 +37,16 @@ function globOf(pattern: Pattern): readonly string[] | undefined {
   return pattern.pieces;
 }
 
+/** Most rules with exact values of a key whose dodges are looked for. */
+const EXACT_CHECKED_MAX = 50;
+
 interface RulesOfKey {
   /** The first rule with rules below it. */
   tier: Rule | undefined;
   takesAll: boolean;
+  /** Rules for one value each, with a limit. */
+  readonly exact: Rule[];
+  readonly others: Rule[];
 }
 
 /** Finds such gaps in the rules of one level. */
@@ -52,9 +59,18 @@ export class BypassCheck {
   add(rule: Rule, coversPrivateNetwork: boolean): void {
     if (rule.isUnlimited && coversPrivateNetwork) this.#exempt.push(rule);
     if (rule.pattern.kind === "compositeWildcard") this.#hasStarKey = true;
-    const ofKey = getOrInsert(this.#byKey, rule.key, () => ({ tier: undefined, takesAll: false }));
-    if (rule.children !== undefined) ofKey.tier ??= rule;
+    const ofKey = getOrInsert(this.#byKey, rule.key, () => ({
+      tier: undefined,
+      takesAll: false,
+      exact: [],
+      others: [],
+    }));
     ofKey.takesAll ||= takesAll(rule);
+    if (isSetByOperators(rule.key, rule.patternText)) return;
+    if (rule.children !== undefined) ofKey.tier ??= rule;
+    const isLimited = rule.limits.length > 0 || rule.children !== undefined;
+    if (rule.pattern.kind !== "exact") ofKey.others.push(rule);
+    else if (isLimited) ofKey.exact.push(rule);
   }
 
   warn(log: ProblemLog): void {
@@ -64,13 +80,32 @@ export class BypassCheck {
     }
     // A key with a star matches other keys too, so nothing can be concluded.
     if (this.#hasStarKey) return;
-    for (const { tier, takesAll } of this.#byKey.values())
-      if (tier !== undefined && !takesAll) warnWithoutRest(tier, log);
+    for (const ofKey of this.#byKey.values()) {
+      if (ofKey.takesAll) continue;
+      const dodged = ofKey.exact.slice(0, EXACT_CHECKED_MAX).find((rule) => isDodged(rule, ofKey.others));
+      if (dodged !== undefined) warnDodged(dodged, log);
+      else if (ofKey.tier !== undefined) warnWithoutRest(ofKey.tier, log);
+    }
   }
 }
 
+/** Whether callers may choose another value that means the same and meets none of the patterns. */
+function isDodged({ key, patternText }: Rule, others: readonly Rule[]): boolean {
+  const dodge = dodgeOf(key, patternText);
+  return dodge !== undefined && !others.slice(0, PATTERNS_CHECKED_MAX).some((rule) => accepts(rule, key, dodge));
+}
+
+function warnDodged({ key, patternText, at }: Rule, log: ProblemLog): void {
+  const [name, value] = [textOf(key), textOf(patternText)];
+  log.warn(
+    at,
+    `callers choose the value of '${name}': '${textOf(dodgeOf(key, patternText) ?? "")}' is not '${value}', matches no rule and is not limited`,
+    `Add a rule for '${name}' without a value, or match: { prefix: ${JSON.stringify(value)} } here.`,
+  );
+}
+
 // A value with rules below it is probably a class of callers, who must not escape it by sending another value. A value with a limit and
-// no rules below it is more often a single thing, such as a path.
+// no rules below it is more often a single thing.
 function warnWithoutRest(tier: Rule, log: ProblemLog): void {
   const key = textOf(tier.key);
   log.warn(

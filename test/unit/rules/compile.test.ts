@@ -147,7 +147,7 @@ describe("problems", () => {
     const { problems } = compileYaml([`domain: d\ndescriptors: [{ key: a, ${"x".repeat(60_000)}: 1 }]\n`]);
     const [{ message = "" } = {}] = problems;
     expect(message.length).toBeLessThan(1_000);
-    expect(message).toMatch(/^unknown key 'xxx.* \.\.\. x+'/);
+    expect(message).toMatch(/^unknown key 'xxx.* \.\.\. .*, rarely$/);
   });
 
   test("a file of rubbish has a bounded number of problems, errors before warnings", () => {
