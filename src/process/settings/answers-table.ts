@@ -9,7 +9,7 @@ export const ANSWER_SETTINGS = {
     "Matches, counts and answers like envoyproxy/ratelimit, with the same counters in Redis (docs/migrating.md).",
   ),
   stopsAtOver: setting("STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT", BOOLEAN, false).means(
-    "Under COMPATIBILITY_MODE: a refused call charges only the limits that it exceeds, not all of its limits.",
+    "Under COMPATIBILITY_MODE: a call that exceeds limits charges only these. A shadow or quota rule that is over then lifts the call's other limits, as in the reference; `headgate check` says where.",
   ),
   shadowMode: setting("SHADOW_MODE", BOOLEAN, false).means("Decides and counts, but allows every call."),
   quotaMode: setting("QUOTA_MODE", BOOLEAN, false).means("Refuses a call only if all its descriptors are over limit."),

@@ -6,10 +6,10 @@ import type { RuleSet } from "../../engine/rules/rule-set.ts";
 import type { Problem } from "../../engine/rules/source.ts";
 import { allRules } from "../../engine/rules/tiers.ts";
 import type { LoadResult } from "../../rule-sources/files/load.ts";
-import { calendarHints } from "./calendar-hints.ts";
 import { excerpts } from "./excerpts.ts";
 import { problemAnnotation } from "./github-annotations.ts";
-import { loadChosen, type RulesChoice } from "./rules-source.ts";
+import { ruleHints } from "./rule-hints.ts";
+import { decidingSettings, loadChosen, type RulesChoice } from "./rules-source.ts";
 import { count, jsonText, paint, type Terminal } from "./terminal.ts";
 
 /** Flags of `check`. */
@@ -28,13 +28,14 @@ export async function checkRules(
   flags: Pick<CheckFlags, "strict" | "format" | "json">,
   terminal: Terminal,
 ): Promise<void> {
-  const result = await loadChosen(choice, terminal.env);
+  const settings = decidingSettings(terminal.env);
+  const result = await loadChosen(choice, terminal.env, settings);
   const errors = result.problems.filter((problem) => problem.severity === "error").length;
   const warnings = result.problems.length - errors;
   const isGood = errors === 0 && (warnings === 0 || flags.strict !== true);
   terminal.setExitCode(isGood ? 0 : 1);
   const { ruleSet } = result;
-  const hints = ruleSet === undefined ? [] : calendarHints(ruleSet);
+  const hints = ruleSet === undefined ? [] : ruleHints(ruleSet, settings);
   if (flags.json === true || flags.format === "json") {
     const summary = ruleSet === undefined ? null : summaryOf(ruleSet);
     terminal.out(jsonText({ ok: isGood, files: result.files, summary, problems: result.problems, hints }));

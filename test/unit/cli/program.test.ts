@@ -21,7 +21,7 @@ descriptors:
     value: free
     descriptors:
       - key: user
-        rate_limit: { requests_per_unit: 5, unit: minute, name: free }
+        rate_limit: { requests_per_unit: 5, unit: minute, algorithm: sliding_log, name: free }
   - key: tier
     rate_limit: { tokens_per_second: 10, burst: 20 }
 `;
@@ -223,7 +223,7 @@ describe("check", () => {
     ];
     const calendar = "window: { calendar: month, time_zone: UTC }";
     const lines = [...limits, calendar].map(
-      (words, i) => `  - { key: k${i}, rate_limit: { requests_per_unit: 5, ${words} } }\n`,
+      (words, i) => `  - { key: k${i}, rate_limit: { requests_per_unit: 500, ${words} } }\n`,
     );
     writeFileSync(rules, `domain: d\ndescriptors:\n${lines.join("")}`);
     const { out, exitCode } = await runProgram(["check", "--strict", rules]);
@@ -233,8 +233,8 @@ describe("check", () => {
     ]);
     writeFileSync(
       rules,
-      "domain: d\nglobal_limit: { requests_per_unit: 5, unit: week }\n" +
-        "limits:\n  free: { requests_per_unit: 5, unit: day }\n  gold: { requests_per_unit: 5, unit: month }\n" +
+      "domain: d\nglobal_limit: { requests_per_unit: 500, unit: week }\n" +
+        "limits:\n  free: { requests_per_unit: 500, unit: day }\n  gold: { requests_per_unit: 500, unit: month }\n" +
         "descriptors:\n  - { key: user, tier: { entry: plan, default: free } }\n",
     );
     expect((await runProgram(["check", rules])).out.match(/^hint: .*\)/gm)).toEqual([
@@ -287,8 +287,8 @@ user=ann
   \u2713 user: takes any value of 'user'
 => the rule 'tier=free/user' applies
   ${good}/shop.yaml:6:9
-  free: 5 hits per minute, sliding window
-    bucket {shop|tier=free|user=ann}|sw/60/free
+  free: 5 hits per minute, sliding log
+    bucket {shop|tier=free|user=ann}|log/60/free
 `);
   });
 
