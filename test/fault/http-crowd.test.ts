@@ -5,13 +5,14 @@ import { request as httpRequest } from "node:http";
 import { connect, type Socket } from "node:net";
 import fc from "fast-check";
 import { beforeEach, describe, expect, test } from "vitest";
-import { HeldBodies, readBody } from "../../src/operate/http/body.ts";
+import { readBody } from "../../src/operate/http/body.ts";
 import { notFound, type Page, PageServer, READ, text } from "../../src/operate/http/page-server.ts";
 import { endWithTest } from "../support/ends.ts";
 import { runs } from "../support/runs.ts";
 
 const MAX = 40;
-const BODIES_BYTES_MAX = 500;
+const REQUEST_BYTES_MAX = 60_000;
+const ANSWER_BYTES_MAX = 100_000_000;
 /** More than sockets hold on their way. */
 const LONG_BYTES = 8_000_000;
 
@@ -29,24 +30,25 @@ const IDLERS: Readonly<Record<string, string>> = {
 let port: number;
 let crowd: Socket[] = [];
 const failures: unknown[] = [];
+let server: PageServer;
 
 beforeEach(async () => {
   failures.length = 0;
   crowd = [];
   const page = (methods: Page["methods"], answer: Page["answer"]): Page => ({ methods, help: "", answer });
-  const held = new HeldBodies(BODIES_BYTES_MAX);
   const long = { ...text(200, ""), body: Buffer.alloc(LONG_BYTES) };
-  const server = new PageServer({
+  server = new PageServer({
     host: "127.0.0.1",
     port: 0,
     pages: new Map([
       ["/livez", page(READ, () => text(200, "OK\n"))],
       ["/long", page(READ, () => long)],
-      ["/json", page(["POST"], async (request) => text(200, String((await readBody(request, 100, held)).length)))],
+      ["/pieces", page(READ, () => ({ ...text(200, ""), body: ["x".repeat(LONG_BYTES), "y"] }))],
+      ["/json", page(["POST"], async (request) => text(200, String((await readBody(request, 6_000)).length)))],
     ]),
     otherPage: notFound,
     onError: (error) => failures.push(error),
-    connectionsMax: MAX,
+    bounds: { connectionsMax: MAX, requestBytesMax: REQUEST_BYTES_MAX, answerBytesMax: ANSWER_BYTES_MAX },
   });
   port = await server.listen();
   endWithTest(() => server.close(0));
@@ -58,7 +60,7 @@ async function idle(words: string): Promise<void> {
   endWithTest(() => socket.destroy());
   socket.on("error", () => undefined);
   await once(socket, "connect");
-  if (!words.includes("/long")) socket.resume();
+  if (!/\/(long|pieces)/.test(words)) socket.resume();
   socket.write(words);
 }
 
@@ -74,7 +76,11 @@ function probe(): Promise<number | string> {
   });
 }
 
-const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
+/** Numbers of the connections that the server has not closed. Those that have read nothing so far notice it by reading. */
+function living(): number[] {
+  for (const socket of crowd) socket.resume();
+  return crowd.map(({ destroyed }, i) => (destroyed ? -1 : i)).filter((i) => i >= 0);
+}
 
 describe("a probe gets in while every place is taken by somebody who", () => {
   test.each(Object.entries(IDLERS))("%s", async (_name, words) => {
@@ -92,8 +98,7 @@ describe("a probe gets in while every place is taken by somebody who", () => {
           await idle(words);
           if (i > MAX && i % 7 === 0) expect(await probe()).toBe(200);
         }
-        for (let i = 0; i < 10; i++) await turn();
-        expect(crowd.filter(({ destroyed }) => !destroyed).length).toBeLessThanOrEqual(MAX);
+        await expect.poll(() => living().length).toBeLessThanOrEqual(MAX);
         for (const socket of crowd) socket.destroy();
         crowd = [];
       }),
@@ -115,16 +120,32 @@ test("who waits for an answer keeps its place as long as somebody idles", async 
   expect(answer.toString()).toMatch(/^HTTP\/1.1 200 /);
 });
 
-// Promise(turns): Callers of /json that never end their bodies take nobody's place, and bounded memory.
-test("of bodies that never end, the oldest are dropped when all together are too long", async () => {
-  const body = "x".repeat(90);
-  for (let i = 0; i < 20; i++) {
-    await idle(`POST /json HTTP/1.1\r\nhost: x\r\ncontent-length: 100\r\n\r\n${body}`);
-    expect(await probe()).toBe(200);
-  }
-  const isDropped = () => crowd.map(({ destroyed }) => destroyed);
-  await expect.poll(isDropped).toEqual(crowd.map((_, i) => i < 20 - Math.floor(BODIES_BYTES_MAX / body.length)));
-  const response = await fetch(`http://127.0.0.1:${port}/json`, { method: "POST", body });
-  expect(await response.text()).toBe("90");
-  expect(failures).toEqual([]);
+// Promise(turns): Requests that never end take nobody's place, and bounded memory in all connections together.
+describe("all together hold no more than a bound, and the oldest end:", () => {
+  test.each([
+    [
+      "bodies without an end",
+      `POST /json HTTP/1.1\r\nhost: x\r\ncontent-length: 6000\r\n\r\n${"x".repeat(5_000)}`,
+      "requests" as const,
+    ],
+    ["heads without an end", `GET /livez HTTP/1.1\r\nhost: x\r\nx-long: ${"x".repeat(5_000)}`, "requests" as const],
+    [
+      "an end of a head and half of another",
+      `GET /livez HTTP/1.1\r\nhost: x\r\n\r\nGET /${"x".repeat(7_000)}`,
+      "requests" as const,
+    ],
+    ["answers that nobody reads", "GET /long HTTP/1.1\r\nhost: x\r\n\r\n", "answers" as const],
+    ["answers in pieces that nobody reads", "GET /pieces HTTP/1.1\r\nhost: x\r\n\r\n", "answers" as const],
+  ])("%s", async (_name, words, why) => {
+    for (let i = 0; i < 30; i++) {
+      await idle(words);
+      expect(await probe()).toBe(200);
+    }
+    await expect.poll(() => server.closed[why] + living().length).toBe(30);
+    expect(server.closed[why]).toBeGreaterThan(10);
+    expect(living()).toEqual(living().map((_, i, { length }) => 30 - length + i));
+    const response = await fetch(`http://127.0.0.1:${port}/json`, { method: "POST", body: "x".repeat(90) });
+    expect(await response.text()).toBe("90");
+    expect(failures).toEqual([]);
+  });
 });

@@ -34,7 +34,7 @@ async function startServer(overrides: Partial<AdminSources> = {}, bodyBytesMax =
       answerJson: async (readBody) => answer(200, `got ${(await readBody()).toString()}`),
       health,
       metricsText: async () =>
-        (async function* () {
+        (function* () {
           yield "up 1\n";
           yield "down 0\n";
         })(),
@@ -165,7 +165,7 @@ describe("pages", () => {
     const fault = new Error("no more");
     const { url, errors } = await startServer({
       metricsText: async () =>
-        (async function* () {
+        (function* () {
           yield "x".repeat(100_000);
           throw fault;
         })(),
@@ -184,7 +184,7 @@ describe("pages", () => {
     const stopped = deferred<undefined>();
     const { port, errors, url } = await startServer({
       metricsText: async () =>
-        (async function* () {
+        (function* () {
           try {
             for (;;) yield "x".repeat(100_000);
           } finally {

@@ -8,34 +8,6 @@ export class BodyTooLargeError extends Error {
   override readonly name = "BodyTooLargeError";
 }
 
-/** The bodies that are being read, at most `bytesMax` in all: beyond that, the one that began first is dropped with its connection. */
-export class HeldBodies {
-  readonly #bytesMax: number;
-  /** In the order in which they began. */
-  readonly #bytes = new Map<IncomingMessage, number>();
-  #sum = 0;
-
-  constructor(bytesMax: number) {
-    this.#bytesMax = bytesMax;
-  }
-
-  add(request: IncomingMessage, bytes: number): void {
-    this.#bytes.set(request, (this.#bytes.get(request) ?? 0) + bytes);
-    this.#sum += bytes;
-    for (const oldest of this.#bytes.keys()) {
-      if (this.#sum <= this.#bytesMax) return;
-      this.delete(oldest);
-      oldest.destroy();
-    }
-  }
-
-  /** The body is complete, or nobody reads it. */
-  delete(request: IncomingMessage): void {
-    this.#sum -= this.#bytes.get(request) ?? 0;
-    this.#bytes.delete(request);
-  }
-}
-
 /**
  * Chunks of a body, however short. Each costs some 2 us, so the longest body in chunks of one byte would cost 0.2 s; a client that writes
  * as it encodes sends a few hundred.
@@ -44,9 +16,9 @@ const CHUNKS_MAX = 1_024;
 
 /**
  * Resolves to the whole body. Rejects with BodyTooLargeError as soon as it is known to be longer than `bytesMax`, or to have more than
- * CHUNKS_MAX chunks; it does not read the rest, and the connection stays open for the refusal. `held` bounds the bodies of unknown callers.
+ * CHUNKS_MAX chunks; it does not read the rest, and the connection stays open for the refusal. The server bounds all bodies together.
  */
-export function readBody(request: IncomingMessage, bytesMax: number, held?: HeldBodies): Promise<Buffer> {
+export function readBody(request: IncomingMessage, bytesMax: number): Promise<Buffer> {
   let body: Buffer = Buffer.alloc(0);
   let bytes = 0;
   let chunks = 0;
@@ -54,7 +26,7 @@ export function readBody(request: IncomingMessage, bytesMax: number, held?: Held
     const refuse = (most: string) => {
       // What was read of the socket is dropped, and no more is read.
       request.removeAllListeners("data");
-      request.socket.pause();
+      request.pause();
       reject(new BodyTooLargeError(`expected a body of at most ${most}`));
     };
     if (Number(request.headers["content-length"] ?? 0) > bytesMax) return refuse(`${bytesMax} bytes`);
@@ -67,11 +39,10 @@ export function readBody(request: IncomingMessage, bytesMax: number, held?: Held
       // Chunks are copied: a caller may send one byte in each, and a kept chunk takes more than a hundred.
       if (bytes > body.length) {
         const larger = Buffer.alloc(Math.min(bytesMax, Math.max(bytes, 2 * body.length)));
-        held?.add(request, larger.length - body.length);
         body.copy(larger);
         body = larger;
       }
       chunk.copy(body, begin);
     });
-  }).finally(() => held?.delete(request));
+  });
 }

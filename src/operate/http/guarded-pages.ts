@@ -42,7 +42,7 @@ export function guardedPages(sources: GuardedSources): ReadonlyMap<string, Page>
   const help = "whether this caller needs a token for the pages below";
   pages.set("/access", { methods: READ, help, answer: (request) => json(200, accessView(request, tokens)) });
   const add = (path: string, action: AdminAction, methods: Page["methods"], help: string, answer: GuardedAnswer) =>
-    pages.set(path, { methods, help, answer: (request) => guard(action, request, sources, answer) });
+    pages.set(path, { methods, help, isLong: true, answer: (request) => guard(action, request, sources, answer) });
   const bodyOf = (request: IncomingMessage) => {
     readQuery(request, []);
     return readBody(request, bytesMax);

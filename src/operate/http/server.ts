@@ -7,7 +7,7 @@ import type { HttpCaller } from "../../grpc/unary.ts";
 import type { RuleSource } from "../../rule-sources/files/rule-source.ts";
 import { joinInPieces } from "../telemetry/join-in-pieces.ts";
 import { METRICS_TYPE } from "../telemetry/metric-text.ts";
-import { HeldBodies, readBody } from "./body.ts";
+import { readBody } from "./body.ts";
 import { refuseForeign } from "./cross-site.ts";
 import { type GuardedSources, guardedPages } from "./guarded-pages.ts";
 import { readOperatorsPage, wantsPage } from "./operators-page.ts";
@@ -31,7 +31,7 @@ export interface AdminSources extends GuardedSources {
   readonly answerJson: (readBody: () => Promise<Buffer>, caller: HttpCaller) => Promise<HttpAnswer>;
   readonly health: HealthState;
   /** Rejects if the metrics can't be shown. Nothing is made before it is read. */
-  readonly metricsText: () => Promise<AsyncIterable<string>>;
+  readonly metricsText: () => Promise<Iterable<string>>;
   readonly rules: Pick<RuleSource, "current" | "status">;
   /** The JSON of `/config`. */
   readonly config: () => Promise<object>;
@@ -46,9 +46,6 @@ interface AdminOptions {
   /** HTTP_HOSTS. */
   readonly hosts: readonly string[];
 }
-
-/** Most bytes of incomplete bodies to /json; 512 of the longest. */
-const HELD_BYTES_MAX = 16_777_216;
 
 /** Makes the HTTP server of the process; it does not listen yet. */
 export function openAdminServer(address: PageAddress, options: AdminOptions, sources: AdminSources): PageServer {
@@ -70,6 +67,7 @@ function metricsPage(metricsText: AdminSources["metricsText"]): Page {
   return {
     methods: READ,
     help: "metrics for Prometheus",
+    isLong: true,
     async answer() {
       try {
         return { status: 200, headers: { "content-type": METRICS_TYPE }, body: await metricsText() };
@@ -84,21 +82,20 @@ function makePages(options: AdminOptions, sources: AdminSources): ReadonlyMap<st
   const { answerJson, health, rules, config, metricsText } = sources;
   const { bodyBytesMax, hosts } = options;
   const pages = new Map<string, Page>();
-  const add = (path: string, help: string, methods: Page["methods"], answer: Page["answer"]) =>
-    pages.set(path, { help, methods, answer });
+  const add = (path: string, help: string, methods: Page["methods"], answer: Page["answer"], isLong = false) =>
+    pages.set(path, { help, methods, isLong, answer });
   // For pages that pay, or that show the rules; probes and scrapers are no browsers and need no such check.
-  const addOwn: typeof add = (path, help, methods, answer) =>
-    add(path, help, methods, (request) => refuseForeign(request, hosts) ?? answer(request));
-  const held = new HeldBodies(HELD_BYTES_MAX);
+  const addOwn: typeof add = (path, help, methods, answer, isLong) =>
+    add(path, help, methods, (request) => refuseForeign(request, hosts) ?? answer(request), isLong);
   const { page, files } = readOperatorsPage();
   add("/", "this list; in a browser the operator's page", READ, (request) =>
     wantsPage(request) ? page : withHeaders(text(200, listOf(pages)), { vary: "accept" }),
   );
   addOwn("/json", "POST a RateLimitRequest as JSON, get a decision", undefined, async (request) =>
     // Several headers of one name are joined by commas here, and the result is not a valid traceparent.
-    answerJson(() => readBody(request, bodyBytesMax, held), {
+    answerJson(() => readBody(request, bodyBytesMax), {
       traceparent: request.headers.traceparent?.toString(),
-      isGone: () => request.socket.destroyed,
+      isGone: () => request.socket.destroyed || request.socket.readableEnded,
     }),
   );
   for (const [path, page] of guardedPages(sources)) pages.set(path, page);
@@ -110,9 +107,8 @@ function makePages(options: AdminOptions, sources: AdminSources): ReadonlyMap<st
     json(health.isServing() ? 200 : 503, readinessView(health.troubles(), health.notes(), rules.status().lastError)),
   );
   pages.set(options.metricsPath, metricsPage(metricsText));
-  addOwn("/config", "rule files, hash, last error, warnings, certificates, snapshot, settings", READ, async () =>
-    json(200, await config()),
-  );
+  const configHelp = "rule files, hash, last error, warnings, certificates, snapshot, settings";
+  addOwn("/config", configHelp, READ, async () => json(200, await config()), true);
   addOwn("/rlconfig", "one line per limit in force", READ, () => text(200, joinInPieces(limitLines(rules.current))));
   for (const [path, file] of files) pages.set(path, file);
   return pages;

@@ -232,6 +232,16 @@ export const METRICS = {
     ({ runtimeLimits: { sync } }) => sync.failures,
   ).means("Failed updates of limits at run time, and unreadable limits."),
 
+  httpClosed: counter(
+    "headgate_http_connections_closed_total",
+    ({ running: { pages } }) =>
+      (["connections", "requests", "answers"] as const).map((reason): Sample => {
+        return [pages.reduce((sum, { closed }) => sum + closed[reason], 0), { reason }];
+      }),
+    ["reason"],
+  ).means(
+    "Connections of the HTTP ports closed to stay within bounds: too many connections, bytes of unfinished requests, or of unread answers.",
+  ),
   adminRequests: counter(
     "headgate_admin_requests_total",
     ({ adminWatch }) =>

@@ -9,14 +9,14 @@ import { METRICS } from "./metrics-table.ts";
 import { topRefused } from "./open-top.ts";
 
 /** All metrics, in pieces, because there may be many rules. `ofNode` reads those of Node.js. */
-export async function metricsText(parts: AppParts, ofNode: () => Promise<string>): Promise<AsyncGenerator<string>> {
+export async function metricsText(parts: AppParts, ofNode: () => Promise<string>): Promise<Generator<string>> {
   const refused = topRefused(parts, parts.settings.topKeysShown);
   const [node, limitCounts] = await Promise.all([ofNode(), parts.runtimeLimits.source.counts()]);
   const others = textOf(Object.values(METRICS), { ...parts, refused, limitCounts });
   return piecesOf(parts, `${node}\n${others}`);
 }
 
-async function* piecesOf({ series, store }: AppParts, others: string): AsyncGenerator<string> {
+function* piecesOf({ series, store }: AppParts, others: string): Generator<string> {
   yield others;
   // Listed once and not per metric: most rules may have no series, and a search that yields nothing leaves no turn to other work.
   const entries = [...series.entries()];
