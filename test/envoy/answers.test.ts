@@ -17,6 +17,8 @@ descriptors:
     rate_limit: { name: short, requests_per_unit: 1, unit: minute, algorithm: sliding_log }
   - key: long
     rate_limit: { name: long, requests_per_unit: 1, unit: day, algorithm: sliding_log }
+  - key: half
+    rate_limit: { name: half-minute, requests_per_unit: 10, window: 30s }
   - key: rpc
     rate_limit: { requests_per_unit: 2, unit: hour }
   - key: forged
@@ -34,6 +36,7 @@ const SHORT_AND_LONG = [
 const ROUTES = [
   route({ prefix: "/named", rateLimits: [{ actions: [fromHeader("x-case", "named")] }] }),
   route({ prefix: "/several", rateLimits: SHORT_AND_LONG }),
+  route({ prefix: "/half", rateLimits: [{ actions: [fromHeader("x-case", "half")] }] }),
   route({ prefix: "/forged", rateLimits: [{ actions: [fromHeader("x-case", "forged")] }] }),
   route({
     prefix: "/query",
@@ -67,7 +70,10 @@ beforeAll(async () => {
       }),
     ],
     clusters: async (redis) => {
-      const plain = await startHeadgate(redis, RULES, { RESPONSE_DYNAMIC_METADATA: "true" });
+      const plain = await startHeadgate(redis, RULES, {
+        RESPONSE_DYNAMIC_METADATA: "true",
+        RESPONSE_UNIT_MULTIPLIER: "true",
+      });
       return [
         cluster({ name: "plain", endpoints: [plain.grpcPort], http2: true }),
         cluster({ name: "grpc-upstream", endpoints: [grpcUpstream.port], http2: true }),
@@ -83,6 +89,11 @@ async function nth(times: number, name: string, path: string, testCase: string):
 }
 
 describe("headers", () => {
+  test("of Envoy tell a window of thirty seconds, if RESPONSE_UNIT_MULTIPLIER is on", async () => {
+    const { headers } = await nth(1, "envoys", "/half", "envoys");
+    expect(headers["x-ratelimit-limit"]).toEqual(['10, 10;w=30;name="half-minute"']);
+  });
+
   test("of Headgate reach the caller of an allowed request in every family asked for", async () => {
     const { headers } = await nth(2, "ours", "/named", "ours");
     const reset = Number(headers["ratelimit-reset"]?.[0]);

@@ -4,7 +4,7 @@ import { type DescMessage, fromBinary, toBinary } from "@bufbuild/protobuf";
 import type { MessageTypeDefinition } from "@grpc/proto-loader";
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { UNIT_NAMES, type Unit } from "../../src/engine/domain/limit.ts";
+import { UNIT_NAMES, Unit } from "../../src/engine/domain/limit.ts";
 import { Decision } from "../../src/engine/limiter/call.ts";
 import { encodeDecision } from "../../src/grpc/rls/codec.ts";
 import { WireWriter } from "../../src/grpc/rls/wire.ts";
@@ -88,6 +88,7 @@ function expected({ overLimit, statuses, headers, metadata }: Model): object {
             requests_per_unit: status.limit.amount,
             unit: UNIT_NAMES[status.limit.unit]?.toUpperCase(),
             name: status.limit.name,
+            unit_multiplier: null,
           }
         : null,
       limit_remaining: status.remaining,
@@ -125,3 +126,41 @@ test("proto-loader reads back every part of a decision, and the registry writes 
     { numRuns: runs(500) },
   );
 });
+
+test("a window that is no unit is told in seconds if callers understand it", () => {
+  decision.reset();
+  const half = {
+    algorithm: 2,
+    amount: 10,
+    burst: 10,
+    shownAmount: 10,
+    shownUnit: Unit.unknown,
+    windowSeconds: 30,
+  } as const;
+  const limits = [
+    half,
+    { ...half, shownUnit: Unit.minute, windowSeconds: 60 },
+    { ...half, algorithm: 0, burst: 50 } as const,
+  ];
+  for (const limit of limits) decision.addStatus().limit = makeLimit(limit);
+  const told = (hasMultiplier: boolean) => {
+    const answer = loaderType.deserialize(Buffer.from(encodeDecision(decision, writer, hasMultiplier))) as Answer;
+    return answer.statuses.map(({ current_limit: limit }) => [limit.unit, limit.unit_multiplier?.value]);
+  };
+  expect(told(false)).toEqual([
+    ["UNKNOWN", undefined],
+    ["MINUTE", undefined],
+    ["UNKNOWN", undefined],
+  ]);
+  expect(told(true)).toEqual([
+    ["SECOND", 30],
+    ["MINUTE", undefined],
+    ["UNKNOWN", undefined],
+  ]);
+});
+
+interface Answer {
+  readonly statuses: readonly {
+    readonly current_limit: { readonly unit: string; readonly unit_multiplier: { readonly value: number } | null };
+  }[];
+}

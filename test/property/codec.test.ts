@@ -24,7 +24,7 @@ interface RegistryRequest {
   readonly hitsAddend: number;
   readonly descriptors: readonly {
     readonly entries: readonly { readonly key: string; readonly value: string }[];
-    readonly limit?: { readonly requestsPerUnit: number; readonly unit: number };
+    readonly limit?: { readonly requestsPerUnit: number; readonly unit: number; readonly unitMultiplier?: number };
     // Wrappers are unwrapped.
     readonly hitsAddend?: bigint;
     readonly isNegativeHits: boolean;
@@ -38,7 +38,11 @@ function decodeByRegistry(message: Buffer): PlainRequest {
     hitsAddend: request.hitsAddend,
     descriptors: request.descriptors.map((descriptor) => ({
       entries: descriptor.entries.map(({ key, value }) => [key, value] as const),
-      override: descriptor.limit && { amount: descriptor.limit.requestsPerUnit, unit: descriptor.limit.unit },
+      override: descriptor.limit && {
+        amount: descriptor.limit.requestsPerUnit,
+        unit: descriptor.limit.unit,
+        units: descriptor.limit.unitMultiplier,
+      },
       hits: descriptor.hitsAddend === undefined ? undefined : Number(descriptor.hitsAddend),
       isRefund: descriptor.isNegativeHits,
     })),

@@ -202,7 +202,10 @@ const CASE_PARTS: Readonly<
       found: either(words(FOUND), { type: "array", items: words(FOUND) }),
     },
   },
-  override: { keys: OVERRIDE_KEYS, values: { requests_per_unit: whole(0, AMOUNT_MAX), unit: words(UNIT_NAMES) } },
+  override: {
+    keys: OVERRIDE_KEYS,
+    values: { requests_per_unit: whole(0, AMOUNT_MAX), unit: words(UNIT_NAMES), unit_multiplier: whole(1, AMOUNT_MAX) },
+  },
 };
 
 /** The schema of rule files. */

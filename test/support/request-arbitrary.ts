@@ -10,7 +10,9 @@ export interface PlainRequest {
   readonly hitsAddend: number;
   readonly descriptors: readonly {
     readonly entries: readonly (readonly [key: string, value: string])[];
-    readonly override: { readonly amount: number; readonly unit: number } | undefined;
+    readonly override:
+      | { readonly amount: number; readonly unit: number; readonly units: number | undefined }
+      | undefined;
     readonly hits: number | undefined;
     readonly isRefund: boolean;
   }[];
@@ -25,7 +27,11 @@ export function plainOf(request: LimitRequest): PlainRequest {
         .slice(0, descriptor.entryCount)
         .map((key, i) => [textOf(key), textOf(descriptor.values[i] ?? "")] as const),
       override: descriptor.hasOverride
-        ? { amount: descriptor.overrideAmount, unit: descriptor.overrideUnit }
+        ? {
+            amount: descriptor.overrideAmount,
+            unit: descriptor.overrideUnit,
+            units: descriptor.overrideUnits < 0 ? undefined : descriptor.overrideUnits,
+          }
         : undefined,
       hits: descriptor.hasHits ? descriptor.hits : undefined,
       isRefund: descriptor.isRefund,
@@ -78,6 +84,7 @@ const override = joined(
   fields(
     uint32.map((amount) => varintField(1, amount)),
     int32.map((unit) => varintField(2, unit)),
+    joined(fields(uint32.map((units) => varintField(1, units)))).map((bytes) => bytesField(3, bytes)),
   ),
 );
 const hits = joined(fields(uint64.map((value) => varintField(1, value))));

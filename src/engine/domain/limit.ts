@@ -187,6 +187,12 @@ export function quotaUnitOf(limit: Limit): Unit {
   return quotaOf(limit) === limit.shownAmount ? limit.shownUnit : Unit.unknown;
 }
 
+/** Seconds of the window in which the quota may pass; 0 for a token bucket, whose burst has none, and for calendar windows. */
+export function quotaSecondsOf(limit: Limit): number {
+  if (limit.calendar !== undefined || quotaOf(limit) !== limit.shownAmount) return 0;
+  return limit.algorithm === Algorithm.tokenBucket ? limit.writtenSeconds : limit.windowSeconds;
+}
+
 // The refill of a token bucket: `amount` millionths of a token return per tick; a tick is `windowSeconds` microseconds. A tick may
 // be 31 seconds long, so refill within a tick counts too. Amounts and times are exact: no part is lost or comes early.
 //

@@ -25,7 +25,7 @@ export interface AskedBuckets {
 export interface AskedDescriptor {
   readonly entries: readonly WrittenEntry[];
   /** The override that callers send, if they send one. `unit` is the number of a Unit. */
-  readonly override?: { readonly amount: number; readonly unit: number };
+  readonly override?: { readonly amount: number; readonly unit: number; readonly units?: number };
 }
 
 /** State of a bucket at one moment. Times are whole seconds, rounded up. */
@@ -200,6 +200,7 @@ function fillRequest(request: LimitRequest, { domain, descriptors, globalLimit }
     descriptor.hasOverride = true;
     descriptor.overrideAmount = override.amount;
     descriptor.overrideUnit = override.unit;
+    descriptor.overrideUnits = override.units ?? 1;
   }
   // An empty descriptor matches no rule and asks for admission, which adds the global limit in any case.
   if (globalLimit) request.addDescriptor();

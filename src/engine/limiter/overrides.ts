@@ -3,7 +3,7 @@
 
 import { RequestError } from "../base/errors.ts";
 import { AMOUNT_MAX } from "../base/units.ts";
-import { Algorithm, type Limit, Sync, UNIT_SECONDS, Unit } from "../domain/limit.ts";
+import { Algorithm, type Limit, Sync, UNIT_NAMES, UNIT_SECONDS, Unit, WINDOW_SECONDS_MAX } from "../domain/limit.ts";
 import type { Descriptor } from "../domain/request.ts";
 import type { StatsBook } from "../domain/stats.ts";
 import { limitKeySuffix, shownValue, writeBaseKey } from "../rules/bucket-key.ts";
@@ -115,9 +115,9 @@ export class OverrideLimits {
   readonly #options: OverrideOptions;
   #templates = new WeakMap<Limit | Rule | DomainRules, Templates>();
   #templateCount = 0;
-  /** By template and amount. */
-  #younger = new Map<number, Limit>();
-  #older = new Map<number, Limit>();
+  /** By template and amount; text if the window has several units. */
+  #younger = new Map<number | string, Limit>();
+  #older = new Map<number | string, Limit>();
 
   constructor(options: OverrideOptions) {
     this.#options = options;
@@ -125,16 +125,20 @@ export class OverrideLimits {
 
   /**
    * The limit of the descriptor's override. `rule` has limits or is unlimited; undefined if the entries match no such rule. Throws
-   * RequestError for an unknown unit.
+   * RequestError for an unknown unit, and for a window of no unit or of more than a year.
    */
   limitOf(descriptor: Descriptor, rules: DomainRules, rule: Rule | undefined): Limit {
-    const { overrideAmount: amount, overrideUnit: unit } = descriptor;
+    const { overrideAmount: amount, overrideUnit: unit, overrideUnits } = descriptor;
     const template = this.#templatesOf(rules, rule)[unit];
     if (template === undefined) throw unknownUnit(unit);
-    const key = template.number * AMOUNTS + amount;
+    const units = overrideUnits < 0 ? 1 : overrideUnits;
+    const unitsMax = Math.floor(WINDOW_SECONDS_MAX / template.limit.windowSeconds);
+    if (units === 0 || units > unitsMax) throw wrongMultiplier(units, unitsMax, unit);
+    const key = units === 1 ? template.number * AMOUNTS + amount : `${template.number} ${units} ${amount}`;
     const known = this.#younger.get(key);
     if (known !== undefined) return known;
-    const limit = this.#older.get(key) ?? withAmount(template.limit, amount);
+    const limit =
+      this.#older.get(key) ?? withAmount(units === 1 ? template.limit : ofUnits(template.limit, units), amount);
     if (this.#younger.size === LIMITS_MAX) {
       this.#older = this.#younger;
       this.#younger = new Map();
@@ -207,6 +211,18 @@ export class OverrideLimits {
   }
 }
 
+/** The template of windows of several units. */
+function ofUnits(template: Limit, units: number): Limit {
+  const windowSeconds = template.windowSeconds * units;
+  return {
+    ...template,
+    windowSeconds,
+    writtenSeconds: windowSeconds,
+    shownUnit: Unit.unknown,
+    keySuffix: limitKeySuffix(template.algorithm, windowSeconds, ""),
+  };
+}
+
 // Field by field, because any call may bring a new amount, and an object spread takes several times as long.
 function withAmount(template: Limit, amount: number): Limit {
   const limit: { -readonly [Key in keyof Limit]: Limit[Key] } = {
@@ -239,6 +255,13 @@ function unknownUnit(unit: number): RequestError {
   return new RequestError(
     "REQUEST_OVERRIDE_UNIT",
     `the limit of a descriptor has unit ${unit}; expected 1 to 7 (SECOND, MINUTE, HOUR, DAY, MONTH, YEAR, WEEK)`,
+  );
+}
+
+function wrongMultiplier(units: number, unitsMax: number, unit: number): RequestError {
+  return new RequestError(
+    "REQUEST_OVERRIDE_UNIT",
+    `the limit of a descriptor has unit_multiplier ${units}; expected 1 to ${unitsMax} with unit ${UNIT_NAMES[unit]?.toUpperCase()}`,
   );
 }
 

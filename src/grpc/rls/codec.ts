@@ -4,7 +4,7 @@
 
 import { RequestError } from "../../engine/base/errors.ts";
 import { invariant } from "../../engine/base/invariant.ts";
-import { type Limit, quotaOf, quotaUnitOf } from "../../engine/domain/limit.ts";
+import { type Limit, quotaOf, quotaSecondsOf, quotaUnitOf, Unit } from "../../engine/domain/limit.ts";
 import {
   DESCRIPTORS_MAX,
   type Descriptor,
@@ -119,6 +119,21 @@ function readOverride(descriptor: Descriptor): void {
     if (tag === ((1 << 3) | VARINT)) descriptor.overrideAmount = reader.readVarint();
     // Enums are signed: a negative unit is a varint of ten bytes.
     else if (tag === ((2 << 3) | VARINT)) descriptor.overrideUnit = reader.readVarint() | 0;
+    else if (tag === ((3 << 3) | BYTES)) readUnitMultiplier(descriptor);
+    else reader.skip(tag);
+  }
+  reader.end = outerEnd;
+}
+
+function readUnitMultiplier(descriptor: Descriptor): void {
+  const end = reader.readEnd();
+  const outerEnd = reader.end;
+  reader.end = end;
+  // A wrapper without its number says 0, or nothing if it is sent again.
+  if (descriptor.overrideUnits < 0) descriptor.overrideUnits = 0;
+  while (reader.position < end) {
+    const tag = reader.readTag();
+    if (tag === ((1 << 3) | VARINT)) descriptor.overrideUnits = reader.readVarint();
     else reader.skip(tag);
   }
   reader.end = outerEnd;
@@ -148,12 +163,13 @@ const DURATION_SECONDS_MAX = 315_576_000_000;
 
 /**
  * Writes the wire form of a RateLimitResponse. Returns a view into the writer's buffer, valid until its next use. The overall code is
- * OK or OVER_LIMIT, never UNKNOWN, which callers would treat as allowed.
+ * OK or OVER_LIMIT, never UNKNOWN, which callers would treat as allowed. `hasMultiplier`: windows that are no unit are written as so many
+ * seconds (`unit_multiplier`), which callers before Envoy 1.40 take for one second.
  */
-export function encodeDecision(decision: Decision, writer: WireWriter): Uint8Array {
+export function encodeDecision(decision: Decision, writer: WireWriter, hasMultiplier = false): Uint8Array {
   writer.clear();
   writer.writeVarintField(1, decision.overLimit ? CODE_OVER_LIMIT : CODE_OK);
-  for (let i = 0; i < decision.statusCount; i++) writeStatus(decision.statuses[i] as Status, writer);
+  for (let i = 0; i < decision.statusCount; i++) writeStatus(decision.statuses[i] as Status, writer, hasMultiplier);
   for (let i = 0; i < decision.headerCount; i++) {
     const header = decision.headers[i];
     if (header !== undefined) writeHeader(header.key, header.value, writer);
@@ -162,10 +178,10 @@ export function encodeDecision(decision: Decision, writer: WireWriter): Uint8Arr
   return writer.view();
 }
 
-function writeStatus(status: Status, writer: WireWriter): void {
+function writeStatus(status: Status, writer: WireWriter, hasMultiplier: boolean): void {
   const at = writer.openMessage(2);
   writer.writeVarintField(1, status.overLimit ? CODE_OVER_LIMIT : CODE_OK);
-  if (status.limit !== undefined) writeLimit(status.limit, writer);
+  if (status.limit !== undefined) writeLimit(status.limit, writer, hasMultiplier);
   const remaining = clamp(status.remaining, UINT32_MAX);
   if (remaining !== 0) writer.writeVarintField(3, remaining);
   if (status.hasReset) {
@@ -177,13 +193,19 @@ function writeStatus(status: Status, writer: WireWriter): void {
   writer.closeMessage(at);
 }
 
-function writeLimit(limit: Limit, writer: WireWriter): void {
+function writeLimit(limit: Limit, writer: WireWriter, hasMultiplier: boolean): void {
   const at = writer.openMessage(2);
   const amount = clamp(quotaOf(limit), UINT32_MAX);
   const unit = quotaUnitOf(limit);
+  const seconds = hasMultiplier && unit === Unit.unknown ? quotaSecondsOf(limit) : 0;
   if (amount !== 0) writer.writeVarintField(1, amount);
-  if (unit !== 0) writer.writeVarintField(2, unit);
+  if (unit !== Unit.unknown || seconds > 0) writer.writeVarintField(2, unit || Unit.second);
   if (limit.names.name !== "") writer.writeTextField(3, limit.names.name);
+  if (seconds > 0) {
+    const wrapperAt = writer.openMessage(4);
+    writer.writeVarintField(1, seconds);
+    writer.closeMessage(wrapperAt);
+  }
   writer.closeMessage(at);
 }
 

@@ -166,6 +166,8 @@ function overrideText(descriptor: Descriptor): string {
   if (descriptor.overrideAmount !== 0) parts.push(`requests_per_unit:${descriptor.overrideAmount}`);
   const unit = descriptor.overrideUnit;
   if (unit !== 0) parts.push(`unit:${unit === 7 ? "7" : (UNIT_NAMES[unit]?.toUpperCase() ?? unit)}`);
+  if (descriptor.overrideUnits >= 0)
+    parts.push(`unit_multiplier:{${descriptor.overrideUnits === 0 ? "" : `value:${descriptor.overrideUnits}`}}`);
   return parts.join(" ");
 }
 

@@ -125,18 +125,22 @@ export abstract class CallService implements UnaryHandler, CallFinisher {
 export interface ServiceOptions extends CallServiceOptions {
   readonly headers: HeaderOptions;
   readonly metadata: MetadataMode;
+  /** Whether answers tell windows that are no unit as so many seconds (`unit_multiplier`). Default: false. */
+  readonly unitMultiplier?: boolean;
 }
 
 /** The handler of `envoy.service.ratelimit.v3.RateLimitService/ShouldRateLimit`. */
 export class RateLimitService extends CallService {
   readonly #headers: HeaderOptions;
   readonly #metadata: MetadataMode;
+  readonly #unitMultiplier: boolean;
   readonly #writer = new WireWriter();
 
   constructor(options: ServiceOptions) {
     super(options);
     this.#headers = options.headers;
     this.#metadata = options.metadata;
+    this.#unitMultiplier = options.unitMultiplier === true;
   }
 
   protected read(message: Buffer, into: LimitRequest): void {
@@ -147,7 +151,7 @@ export class RateLimitService extends CallService {
   protected answer(call: LimitCall, reply: UnaryReply): void {
     addHeaders(call, this.#headers);
     addMetadata(call, this.#metadata);
-    reply.ok(encodeDecision(call.decision, this.#writer));
+    reply.ok(encodeDecision(call.decision, this.#writer, this.#unitMultiplier));
   }
 }
 

@@ -129,10 +129,13 @@ function descriptorOf(call: LimitCall, index: number): object {
     entries: shownEntries(call, index),
     ...(descriptor.hasHits ? { hits_addend: descriptor.hits } : {}),
     ...(descriptor.isRefund ? { is_negative_hits: true } : {}),
-    ...(descriptor.hasOverride
-      ? { limit: { requests_per_unit: descriptor.overrideAmount, unit: descriptor.overrideUnit } }
-      : {}),
+    ...(descriptor.hasOverride ? { limit: overrideOf(descriptor) } : {}),
   };
+}
+
+function overrideOf({ overrideAmount, overrideUnit, overrideUnits }: Descriptor): object {
+  const units = overrideUnits < 0 ? {} : { unit_multiplier: overrideUnits };
+  return { requests_per_unit: overrideAmount, unit: overrideUnit, ...units };
 }
 
 function shownEntries(call: LimitCall, index: number) {

@@ -121,6 +121,7 @@ function serviceOptions(
     limiter,
     headers: { dialects, limitHeader, remainingHeader, resetHeader, explainsRefusals: !settings.compatibilityMode },
     metadata: metadataMode(settings),
+    unitMultiplier: settings.responseUnitMultiplier,
     onInternalError: (error) => calls.internalFailed(error),
     onRequestError: (error) => calls.requestFailed(error.code),
     decisions: decisionLog?.log,

@@ -27,6 +27,9 @@ export const ANSWER_SETTINGS = {
   retryAfterJitter: setting("RETRY_AFTER_JITTER", decimalNumber(0, 0.5), 0).means(
     "Maximum share of the wait added to Retry-After, the same every time for one client, unless the rule sets it.",
   ),
+  responseUnitMultiplier: setting("RESPONSE_UNIT_MULTIPLIER", BOOLEAN, false).means(
+    "Tells windows that are no unit as so many seconds in answers (`unit_multiplier`). Envoy 1.40 shows them; older ones show one second.",
+  ),
   responseDynamicMetadata: optional("RESPONSE_DYNAMIC_METADATA", BOOLEAN).means(
     "`true` sends dynamic metadata with every answer, `false` never.",
     "with refusals and with answers that no rule decided; under COMPATIBILITY_MODE never",

@@ -3,6 +3,14 @@
 import type { WrittenEntry } from "../../engine/domain/request.ts";
 import { WireWriter } from "../../grpc/rls/wire.ts";
 
+/** A limit that a caller brings along. */
+interface WrittenOverride {
+  readonly amount: number;
+  readonly unit: number;
+  /** How many units its window has; undefined: one. */
+  readonly units?: number;
+}
+
 /** A descriptor of a question. */
 export interface AskedDescriptor {
   /** Bytes: a value that is no UTF-8. */
@@ -11,7 +19,7 @@ export interface AskedDescriptor {
   readonly hits?: number | undefined;
   readonly isRefund?: boolean | undefined;
   /** A limit that the caller brings along. */
-  readonly override?: { readonly amount: number; readonly unit: number } | undefined;
+  readonly override?: WrittenOverride | undefined;
 }
 
 /** An entry as people write it. */
@@ -49,6 +57,8 @@ function writeDescriptor({ entries, hits, isRefund = false, override }: AskedDes
     embed(2, () => {
       writer.writeVarintField(1, override.amount);
       writer.writeVarintField(2, override.unit);
+      const { units } = override;
+      if (units !== undefined) embed(3, () => writer.writeVarintField(1, units));
     });
   }
   if (hits !== undefined) embed(3, () => writer.writeVarintField(1, hits));

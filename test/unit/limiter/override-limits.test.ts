@@ -3,7 +3,7 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { AMOUNT_MAX } from "../../../src/engine/base/units.ts";
-import { type Limit, OnStoreFailure, Sync, Unit } from "../../../src/engine/domain/limit.ts";
+import { type Limit, OnStoreFailure, Sync, UNIT_SECONDS, Unit } from "../../../src/engine/domain/limit.ts";
 import { Descriptor } from "../../../src/engine/domain/request.ts";
 import { OverrideLimits } from "../../../src/engine/limiter/overrides.ts";
 import type { Rule } from "../../../src/engine/rules/rule-set.ts";
@@ -28,9 +28,9 @@ function open(statsBook = new PlainStatsBook()): OverrideLimits {
   return new OverrideLimits({ onStoreFailure: OnStoreFailure.local, retryAfterJitter: 0, statsBook });
 }
 
-function ask(limits: OverrideLimits, amount: number, unit: number, rule: Rule | undefined): Limit {
+function ask(limits: OverrideLimits, amount: number, unit: number, rule: Rule | undefined, units = -1): Limit {
   const descriptor = new Descriptor();
-  Object.assign(descriptor, { hasOverride: true, overrideAmount: amount, overrideUnit: unit });
+  Object.assign(descriptor, { hasOverride: true, overrideAmount: amount, overrideUnit: unit, overrideUnits: units });
   return limits.limitOf(descriptor, edge, rule);
 }
 
@@ -58,6 +58,34 @@ describe("limits of overrides", () => {
           expect(limit.policy.onStoreFailure).toBe(rule === undefined ? OnStoreFailure.local : byRule);
         }
       }),
+      { numRuns: runs(300) },
+    );
+  });
+
+  // Promise(limits): A limit that a call brings along counts in a window of as many units as it says.
+  test("have windows of as many units as was said, up to a year, each with a bucket of its own", () => {
+    const limits = open();
+    fc.assert(
+      fc.property(
+        amount,
+        unit,
+        fc.oneof(fc.integer({ min: 0, max: 70 }), fc.nat(AMOUNT_MAX)),
+        owner,
+        (amount, unit, units, rule) => {
+          const windowSeconds = (UNIT_SECONDS[unit] ?? 0) * units;
+          if (units === 0 || windowSeconds > 31_536_000) {
+            expect(() => ask(limits, amount, unit, rule, units)).toThrow(
+              /^the limit of a descriptor has unit_multiplier \d+; expected 1 to \d+ with unit [A-Z]+$/,
+            );
+            return;
+          }
+          const limit = ask(limits, amount, unit, rule, units);
+          expect(limit).toMatchObject({ amount, windowSeconds, writtenSeconds: windowSeconds });
+          expect(limit.keySuffix).toContain(`/${windowSeconds}`);
+          expect(ask(limits, amount, unit, rule, units)).toBe(limit);
+          expect(ask(limits, amount, unit, rule).windowSeconds).toBe(UNIT_SECONDS[unit]);
+        },
+      ),
       { numRuns: runs(300) },
     );
   });

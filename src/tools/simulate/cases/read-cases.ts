@@ -31,7 +31,7 @@ export const EXPECT_KEYS = [
   "reserved",
   "found",
 ];
-export const OVERRIDE_KEYS = ["requests_per_unit", "unit"];
+export const OVERRIDE_KEYS = ["requests_per_unit", "unit", "unit_multiplier"];
 const STORE_STATES = ["away", "back"] as const;
 export const CODES = ["OK", "OVER_LIMIT", "UNAVAILABLE", "INVALID_ARGUMENT", "INTERNAL"];
 
@@ -160,10 +160,11 @@ function readAsked(fields: CaseFields): Omit<AskedDescriptor, "entries"> {
   const override = fields.section("override", { keys: OVERRIDE_KEYS, title: "in 'override'" });
   const amount = override?.whole("requests_per_unit", 0) ?? 0;
   const unit = override?.word("unit", UNIT_NAMES) ?? 0;
+  const units = override?.whole("unit_multiplier", 1);
   return {
     ...(hits === undefined ? {} : { hits }),
     ...(fields.flag("refund") ? { isRefund: true } : {}),
-    ...(override === undefined ? {} : { override: { amount, unit } }),
+    ...(override === undefined ? {} : { override: { amount, unit, ...(units === undefined ? {} : { units }) } }),
   };
 }
 

@@ -58,7 +58,12 @@ function overrideOf(value: unknown): AskedDescriptor["override"] {
   if (!isRecord(value)) return undefined;
   const amount = Math.min(hitsOf(either(value, "requests_per_unit", "requestsPerUnit")) ?? 0, AMOUNT_MAX);
   const { unit } = value;
-  return { amount, unit: Math.max(0, typeof unit === "number" ? Math.trunc(unit) : UNITS.indexOf(String(unit))) };
+  const units = hitsOf(either(value, "unit_multiplier", "unitMultiplier"));
+  return {
+    amount,
+    unit: Math.max(0, typeof unit === "number" ? Math.trunc(unit) : UNITS.indexOf(String(unit))),
+    ...(units === undefined ? {} : { units: Math.min(units, AMOUNT_MAX) }),
+  };
 }
 
 function hitsOf(value: unknown): number | undefined {
