@@ -54,8 +54,8 @@ export interface DomainContext {
   readonly limits: Limit[];
   /** Set to true by the first limit that replaces others. */
   hasReplaces: boolean;
-  /** Set to true by the first rule that hides values. */
-  hasHashedValues: boolean;
+  /** Receives the keys of rules that hide values. */
+  readonly hiddenKeys: Set<string>;
 }
 
 /** The rule to which a limit belongs. */

@@ -16,6 +16,7 @@ import {
 import { buildCompositeIndex } from "./compatibility.ts";
 import type { LimitDraft, LimitsDraft, PatternDraft, RuleDraft } from "./draft.ts";
 import { type GatewayEntry, gatewayName } from "./gateway-name.ts";
+import { ANY_KEY } from "./match.ts";
 import { safeName, visible } from "./names.ts";
 import { limitsOnBucket } from "./priority.ts";
 import { formatPlace, type ProblemLog } from "./problems.ts";
@@ -162,7 +163,7 @@ function placeOf(draft: RuleDraft, { pattern, text }: PatternDraft, parent: Pare
   const isTwice = isResource && text === draft.key;
   const pathElement = visible(text === "" || isTwice ? draft.key : `${draft.key}=${text}`);
   const hashesValues = draft.hashesValues || parent.hashesValues;
-  if (hashesValues) context.hasHashedValues = true;
+  if (hashesValues) context.hiddenKeys.add(draft.key.includes("*") ? ANY_KEY : draft.key);
   return {
     pattern,
     patternText: text,

@@ -99,7 +99,7 @@ function* buildDomain(
     calendars: new Map(),
     limits: [],
     hasReplaces: false,
-    hasHashedValues: false,
+    hiddenKeys: new Set(),
   };
   const keyPrefix = domainKeyPrefix(cacheKeyPrefix, domain);
   const root = yield* buildRoot(draft.rules, context);
@@ -116,7 +116,8 @@ function* buildDomain(
     costEntries: draft.sideEntries(log),
     settleEntries: draft.settleEntries,
     hasReplaces: context.hasReplaces,
-    hasHashedValues: context.hasHashedValues,
+    hasHashedValues: context.hiddenKeys.size > 0,
+    hiddenKeys: context.hiddenKeys,
     chargesGivenHits: draft.chargesGivenHits,
     // A refused set must not create lasting stats.
     stats: (log.hasErrors ? undefined : options.domainBook?.domainStatsOf(domain)) ?? new DomainStats(),

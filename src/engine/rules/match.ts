@@ -35,19 +35,25 @@ export function findRule(
   return rule.tiers === undefined ? rule : ruleOfTier(rule, rule.tiers, descriptor);
 }
 
-/** True if any rule that the entries match, up to the first entry without a match, hides values (`hash_values`). */
+/**
+ * True if a rule that the entries match hides values (`hash_values`). An entry that no rule accepts, such as a misspelt key, is hidden
+ * wherever a rule of its key hides.
+ */
 export function hidesValues(rules: DomainRules, descriptor: Descriptor, work: MatchWork = ANY_MATCH_WORK): boolean {
   if (!rules.hasHashedValues) return false;
   let level: Level | undefined = rules.root;
-  for (let i = 0; i < descriptor.entryCount && level !== undefined; i++) {
+  for (let i = 0; i < descriptor.entryCount; i++) {
     const key = descriptor.keys[i] as string;
     if (rules.costEntries.has(key)) continue;
-    const rule = findChild(level, key, descriptor.values[i] as string, work);
-    if (rule?.hashesValues) return true;
+    const rule: Rule | undefined = level && findChild(level, key, descriptor.values[i] as string, work);
+    if (rule?.hashesValues ?? (rules.hiddenKeys.has(key) || rules.hiddenKeys.has(ANY_KEY))) return true;
     level = rule?.children;
   }
   return false;
 }
+
+/** In DomainRules.hiddenKeys: a rule that hides has a star in its key. */
+export const ANY_KEY = "*";
 
 /** Finds the rule of one level that accepts the entry. Other rules are not tried, even if this one's subtree does not match. */
 export function findChild(

@@ -193,6 +193,8 @@ export interface DomainRules {
   readonly hasReplaces: boolean;
   /** True if any rule of the domain hides values. */
   readonly hasHashedValues: boolean;
+  /** The keys of these rules, and of those below them. */
+  readonly hiddenKeys: ReadonlySet<string>;
   /** As Rule.chargesGivenHits, for overrides that match no rule: true for a control plane's domain without a default `post_paid`. */
   readonly chargesGivenHits: boolean;
   /** Counters of the domain. The only part of the set that changes. */

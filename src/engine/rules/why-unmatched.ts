@@ -22,10 +22,11 @@ const RELATIVES_MAX = 100;
  */
 export function whyUnmatched(
   chain: readonly Rule[],
-  { costEntries, root }: DomainRules,
+  domain: DomainRules,
   shapes: Iterable<UnmatchedShape>,
   isMet: (rule: Rule) => boolean,
 ): string {
+  const { costEntries, root } = domain;
   const wanted = chain.map(({ key }) => key);
   let least = Number.POSITIVE_INFINITY;
   let says: string | undefined;
@@ -38,7 +39,7 @@ export function whyUnmatched(
     const distance = isSame ? 0.5 : distanceOf(keys, wanted);
     if (distance >= least) continue;
     least = distance;
-    says = `calls came with ${listed(keys)}, but ${isSame ? whyValues(chain, values.map(of)) : `the rule wants ${listed(wanted)}`}`;
+    says = `calls came with ${listed(keys)}, but ${isSame ? whyValues(chain, values.map(of), domain) : `the rule wants ${listed(wanted)}`}`;
   }
   return says ?? whyOthers(chain, root.rules, isMet) ?? "no descriptor like it has come";
 }
@@ -52,12 +53,16 @@ function distanceOf(keys: readonly string[], wanted: readonly string[]): number 
 }
 
 /** Why values under the rule's keys did not match. Shows a value only if it is nearly the rule's own. */
-function whyValues(chain: readonly Rule[], values: UnmatchedShape["values"]): string {
+function whyValues(
+  chain: readonly Rule[],
+  values: UnmatchedShape["values"],
+  { hiddenKeys }: Pick<DomainRules, "hiddenKeys">,
+): string {
   const wrong = chain.findIndex((rule, i) => values.every((one) => !accepts(rule, rule.key, one[i] as string)));
   const rule = chain[wrong];
   if (rule === undefined) return "another rule takes these values";
   const { pattern, hashesValues, pathElement, key } = rule;
-  const own = pattern.kind === "exact" && !hashesValues ? pattern.value : undefined;
+  const own = pattern.kind === "exact" && !hashesValues && !hiddenKeys.has(key) ? pattern.value : undefined;
   const near = own && values.map((one) => one[wrong] as string).find((value) => isNear(value, own));
   return `none with ${quoted(pathElement)}${near === undefined ? "" : `; one had ${quoted(`${key}=${near}`)}`}`;
 }

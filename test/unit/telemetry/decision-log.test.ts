@@ -30,7 +30,7 @@ class Rig {
   readonly log: DecisionLog;
   readonly #service: RateLimitService;
 
-  constructor(rules: string, options: Partial<DecisionLogOptions> = {}) {
+  constructor(rules: string, options: Partial<DecisionLogOptions> = {}, compatible = false) {
     const { clock } = this;
     this.log = new DecisionLog({
       kind: "all",
@@ -45,8 +45,8 @@ class Rig {
       ...options,
     });
     const store = new MemoryStore({ clock });
-    const parts = { options: PLAIN_SETTINGS, store, clock, decisions: this.log };
-    this.#service = plainService(rulesFromYaml(rules), parts);
+    const parts = { options: { ...PLAIN_SETTINGS, compatible }, store, clock, decisions: this.log };
+    this.#service = plainService(rulesFromYaml(rules, { compatible }), parts);
   }
 
   ask(message: Buffer): string {
@@ -141,6 +141,43 @@ describe("the decision log", () => {
     expect(rig.lines.join("")).not.toContain("password");
     expect(rig.lines[0]).toMatch(/"value":"%#[\w-]{43}"/);
     expect(rig.lines[1]).toContain('"value_base64":"/w=="');
+  });
+
+  test.each([
+    {
+      what: "no pattern of the key accepts",
+      rules: "{ key: secret, match: { prefix: sk_ }, hash_values: true, LIMIT }",
+    },
+    { what: "no exact value is", rules: "{ key: secret, value: a, hash_values: true, LIMIT }" },
+    {
+      what: "comes under another parent",
+      rules: "{ key: tenant, value: a, descriptors: [{ key: secret, hash_values: true, LIMIT }] }",
+    },
+    {
+      what: "comes under a rule that hides",
+      rules: "{ key: tenant, value: a, hash_values: true, descriptors: [{ key: secret, LIMIT }] }",
+    },
+    { what: "fits no star of a key", rules: '{ key: "secret_*", value: a, hash_values: true, LIMIT }' },
+    {
+      what: "comes after an entry without rules",
+      rules: "{ key: user, LIMIT }, { key: secret, hash_values: true, LIMIT }",
+    },
+  ])("shows the hash of a value that $what, in either mode", ({ rules }) => {
+    const limit = "rate_limit: { requests_per_unit: 1, unit: hour }";
+    for (const compatible of [false, true]) {
+      const rig = new Rig(`domain: edge\ndescriptors: [${rules.replaceAll("LIMIT", limit)}]\n`, {}, compatible);
+      rig.ask(call(["secret", "password"]));
+      rig.ask(call(["tenant", "b"], ["secret", "password"]));
+      rig.ask(call(["user", "ann"], ["more", "x"], ["secret", "password"]));
+      expect(rig.lines).toHaveLength(3);
+      expect(rig.lines.join("")).not.toContain("password");
+    }
+  });
+
+  test("shows values of keys that no rule hides", () => {
+    const rig = new Rig(RULES);
+    rig.ask(call(["tenant", "b"], ["user", "ann"]));
+    expect(rig.lines.join("")).toContain('"value":"ann"');
   });
 
   test("says what a settlement reports, one hit included, and hides ids of holds like values", () => {
