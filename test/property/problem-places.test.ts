@@ -25,7 +25,7 @@ descriptors:
             requests_per_unit: 7
             unit: day
   - { key: plan, rate_limit: { unlimited: true } }
-  - key: path
+  - key: route
     match: { one_of: ["/a", '/b'] }
     rate_limit:
       requests_per_unit: 3

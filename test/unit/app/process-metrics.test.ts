@@ -79,6 +79,7 @@ async function countedParts(): Promise<AppParts> {
     reloader: { current, status: () => status } as unknown as AppParts["reloader"],
     localCache: { size: 3, lookups: 10, hits: 4, expired: 2, evicted: 1 } as AppParts["localCache"],
     running: {
+      pages: [],
       grpc: {
         inFlight: () => 5,
         troubles: counts.troubles,
