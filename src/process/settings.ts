@@ -183,7 +183,10 @@ function readTable(env: Environment, mistakes: string[], warnings: string[]): Ta
 }
 
 function showGiven(setting: AnySetting, text: string): string {
-  if (setting.type.isSecret) return `something else (${text.length} characters, not shown)`;
+  if (setting.type.isSecret) {
+    const what = /[\r\n]$/.test(text) ? "text that ends in a line break, as echo writes it" : "something else";
+    return `${what} (${text.length} characters, not shown)`;
+  }
   const shown = quoted(text);
   // Kubernetes sets such values for Services: one named "grpc" sets GRPC_PORT.
   const isServiceLink = /^(?:tcp|udp):\/\//.test(text);

@@ -174,6 +174,9 @@ export interface Priority {
   readonly low: Limit;
 }
 
+/** Largest share of the wait that may be added to Retry-After. */
+export const RETRY_AFTER_JITTER_MAX = 0.5;
+
 /**
  * The largest possible `remaining`: a token bucket's burst, the amount of any other limit. Headers and `current_limit` show this
  * number, so that callers never see more remaining than the limit.

@@ -7,6 +7,7 @@ import {
   LOG_PAYMENTS_MAX,
   ON_STORE_FAILURE_NAMES,
   type OnStoreFailure,
+  RETRY_AFTER_JITTER_MAX,
   SYNC_NAMES,
   Sync,
   UNIT_NAMES,
@@ -22,7 +23,7 @@ import { parseWindow, type Rate, rateOfDecimal, tokensPerSecondUp, unitOfWindow 
 import { warnUnsafe } from "./names.ts";
 import { readPriority, warnNoReserve } from "./priority.ts";
 import type { ProblemLog } from "./problems.ts";
-import { DEBT_BURSTS_DEFAULT, OWN_LIMIT_KEYS, RATE_KEYS, REPLACES_MAX, RETRY_AFTER_JITTER_MAX } from "./schema.ts";
+import { DEBT_BURSTS_DEFAULT, OWN_LIMIT_KEYS, RATE_KEYS, REPLACES_MAX } from "./schema.ts";
 import type { ScalarNode } from "./source.ts";
 import { suggest } from "./suggest.ts";
 

@@ -118,9 +118,6 @@ export function homeOf(key: string): Section | undefined {
   return (Object.keys(SECTIONS) as Section[]).find((section) => SECTIONS[section].keys.includes(key));
 }
 
-/** Largest share of the wait that may be added to Retry-After. */
-export const RETRY_AFTER_JITTER_MAX = 0.5;
-
 /** Debt of a post-paid bucket unless the limit says otherwise, in bursts. */
 export const DEBT_BURSTS_DEFAULT = 10;
 

@@ -1,5 +1,6 @@
 // Settings that change decisions for all rules, and settings of headers and metadata in answers.
 
+import { RETRY_AFTER_JITTER_MAX } from "../../engine/domain/limit.ts";
 import { HEADER_DIALECTS } from "../../grpc/header-dialects.ts";
 import { optional, setting } from "./setting.ts";
 import { BOOLEAN, decimalNumber, HEADER_NAME, listOf } from "./value-types.ts";
@@ -24,7 +25,7 @@ export const ANSWER_SETTINGS = {
     "Renames RateLimit-Remaining.",
   ),
   resetHeader: setting("LIMIT_RESET_HEADER", HEADER_NAME, "RateLimit-Reset").means("Renames RateLimit-Reset."),
-  retryAfterJitter: setting("RETRY_AFTER_JITTER", decimalNumber(0, 0.5), 0).means(
+  retryAfterJitter: setting("RETRY_AFTER_JITTER", decimalNumber(0, RETRY_AFTER_JITTER_MAX), 0).means(
     "Maximum share of the wait added to Retry-After, the same every time for one client, unless the rule sets it.",
   ),
   responseUnitMultiplier: setting("RESPONSE_UNIT_MULTIPLIER", BOOLEAN, false).means(

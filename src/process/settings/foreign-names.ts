@@ -28,6 +28,8 @@ export const FOREIGN: ReadonlyMap<string, ForeignVariable> = new Map([
       " REDIS_PERSECOND_PIPELINE_LIMIT REDIS_PERSECOND_CLUSTER_PIPELINE_PARALLELISM",
     "calls are always batched, and sent to all nodes at the same time",
   ),
+  ...named("REDIS_CLOSE_CONNECTION_ON_READONLY_ERROR", "a read-only server is always left for the primary"),
+  ...named("LIMIT_REQUEST_HEADERS_ENABLED", "limits are shown in headers of responses, not of requests", OFF),
   ...named("REDIS_HEALTH_CHECK_ACTIVE_CONNECTION", "health always reports the state of Redis"),
   ...named(
     "REDIS_STARTUP_INITIAL_INTERVAL REDIS_STARTUP_MAX_INTERVAL REDIS_STARTUP_MAX_ELAPSED_TIME",
@@ -41,8 +43,9 @@ export const FOREIGN: ReadonlyMap<string, ForeignVariable> = new Map([
   ...named("MEMCACHE_TLS MEMCACHE_TLS_SKIP_HOSTNAME_VERIFICATION", MEMCACHE_NOTE, OFF),
 ]);
 
-/** Former settings, by name. */
+/** Former settings, and one that people expect, by name. */
 const FORMER: ReadonlyMap<string, ForeignVariable> = new Map([
+  ...named("ENABLE_NEGATIVE_HITS", "hits with is_negative_hits are always given back", ["true", "t", "1"]),
   ...named(
     "BREAKER_WINDOW BREAKER_CALLS_MIN BREAKER_FAILURE_RATIO BREAKER_PROBE_INTERVAL",
     "the breaker opens once half of at least 20 store calls within a second failed, and probes the store every 250 ms",
@@ -60,8 +63,14 @@ function isServiceLink(name: string, text: string): boolean {
   return SERVICE_LINK.test(name) && (!/(?<!_SERVICE)_PORT$/.test(name) || text.includes("://"));
 }
 
-/** Settings by the name that GRPC_PORT and GRPC_HOST lead one to expect. */
-const EXPECTED_NAMES: Readonly<Record<string, string>> = { HTTP_PORT: "PORT", HTTP_HOST: "HOST" };
+/** Settings by the names that other programs, or settings next to them, lead one to expect. */
+const EXPECTED_NAMES: Readonly<Record<string, string>> = {
+  HTTP_PORT: "PORT",
+  HTTP_HOST: "HOST",
+  REDIS_HOST: "REDIS_URL",
+  REDIS_PASSWORD: "REDIS_AUTH",
+  LIMIT_RESPONSE_HEADERS: "LIMIT_RESPONSE_HEADERS_ENABLED",
+};
 
 /** Shorter variables are not compared, because too many short names are near each other by chance. */
 const NEAR_NAME_LENGTH_MIN = 6;

@@ -213,6 +213,18 @@ test.each<readonly [string, Environment, readonly unknown[]]>([
     { REDIS_PORT: "6379" },
     ["REDIS_PORT: no such setting; did you mean REDIS_URL?"],
   ],
+  ["a host, as other programs have it", { REDIS_HOST: "h" }, ["REDIS_HOST: no such setting; did you mean REDIS_URL?"]],
+  ["a password", { REDIS_PASSWORD: "p" }, ["REDIS_PASSWORD: no such setting; did you mean REDIS_AUTH?"]],
+  [
+    "a switch without its last word",
+    { LIMIT_RESPONSE_HEADERS: "true" },
+    ["LIMIT_RESPONSE_HEADERS: no such setting; did you mean LIMIT_RESPONSE_HEADERS_ENABLED?"],
+  ],
+  [
+    "a switch for what is always off",
+    { ENABLE_NEGATIVE_HITS: "false" },
+    ["ENABLE_NEGATIVE_HITS: not supported; hits with is_negative_hits are always given back"],
+  ],
   ["a missing letter", { GRPC_PROT: "1" }, ["GRPC_PROT: no such setting; did you mean GRPC_PORT?"]],
   ["a prefix of ours", { STORE_COLOUR_OF_LAMP: "1" }, ["STORE_COLOUR_OF_LAMP: no such setting"]],
   [
@@ -257,6 +269,17 @@ test.each<readonly [string, Environment, readonly unknown[]]>([
 });
 
 describe("secrets", () => {
+  test.each(["REDIS_URL", "REDIS_AUTH", "POSTGRES_URL", "POSTGRES_PASSWORD", "ADMIN_TOKEN"])(
+    "%s that ends in a line break is refused, and the break is named",
+    (name) => {
+      const what = "got text that ends in a line break, as echo writes it (23 characters, not shown)";
+      for (const end of ["\n", "\r\n"]) {
+        const text = `${"x".repeat(23 - end.length)}${end}`;
+        expect(() => readSettings({ [name]: text })).toThrow(what);
+      }
+    },
+  );
+
   const env = { REDIS_URL: "redis://ann:hunter2@redis.example:6380/3", LOG_LEVEL: "WARNING" };
   const inPassword = { REDIS_URL: "r:1", REDIS_AUTH: "ann:hunter2" };
 
