@@ -200,7 +200,7 @@ export class Snapshots {
         "SLIDING_LOG_BYTES_MAX is too small for some sliding logs of the snapshot; they start full",
       );
     else if (ageSeconds < 0)
-      log.warn(fields, "the snapshot is newer than the clock, which has stepped back; nothing extra is granted");
+      log.warn(fields, "the snapshot is newer than the clock, which has stepped back; nothing is granted for that");
     else log.info(fields, "buckets continue from the snapshot");
   }
 
