@@ -87,12 +87,12 @@ const START_US = Date.UTC(2026, 0, 1) * 1_000;
 
 /** Counts decided calls of one take, without the service. `count` takes a call's key, whether it was refused, and the time. */
 async function openCounter(keysMax) {
-  const { LimitCall } = await loadDist("engine/limiter/call.js");
+  const { LimitCall, NO_FINISHER } = await loadDist("engine/limiter/call.js");
   const { LimitStats } = await loadDist("engine/domain/stats.js");
   const { Outcome } = await loadDist("engine/domain/take.js");
   const { TopKeys } = await loadDist("operate/telemetry/top/top-keys.js");
   const limit = { isCounter: false, stats: new LimitStats(), names: { path: "tenant", readableName: "" } };
-  const call = new LimitCall({ finish: () => undefined });
+  const call = new LimitCall(NO_FINISHER);
   const top = new TopKeys({ keysMax, nowUs: START_US, labelsOf: () => LABELS });
   const prepare = (key, isRefused) => {
     call.reset();

@@ -78,8 +78,7 @@ class Counts {
 class HoldRig extends LimiterRig {
   #onEnd: () => void = () => undefined;
 
-  override finish(call: LimitCall): void {
-    this.limiter.conclude(call);
+  override finish(): void {
     this.#onEnd();
   }
 

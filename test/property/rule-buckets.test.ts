@@ -12,7 +12,7 @@ import {
   type ValueStatsBook,
 } from "../../src/engine/domain/stats.ts";
 import type { Take } from "../../src/engine/domain/take.ts";
-import { LimitCall } from "../../src/engine/limiter/call.ts";
+import { LimitCall, NO_FINISHER } from "../../src/engine/limiter/call.ts";
 import { TakeFiller } from "../../src/engine/limiter/limiter.ts";
 import { explainRequest } from "../../src/engine/rules/explain.ts";
 import type { DomainRules, RuleSet } from "../../src/engine/rules/rule-set.ts";
@@ -64,7 +64,7 @@ function fillerOf(statsBook: StatsBook & ValueStatsBook): TakeFiller {
 }
 
 function callOf(domain: DomainRules, entries: readonly Entry[], overridden: boolean): LimitCall {
-  const call = new LimitCall({ finish: () => undefined });
+  const call = new LimitCall(NO_FINISHER);
   call.request.domain = "edge";
   call.domain = domain;
   const descriptor = call.request.addDescriptor();

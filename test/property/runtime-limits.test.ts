@@ -3,7 +3,7 @@
 
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { LimitCall } from "../../src/engine/limiter/call.ts";
+import { LimitCall, NO_FINISHER } from "../../src/engine/limiter/call.ts";
 import { LocalFallback } from "../../src/engine/limiter/failure-policy.ts";
 import { Limiter } from "../../src/engine/limiter/limiter.ts";
 import { RuntimeLimits } from "../../src/engine/limiter/runtime-limits.ts";
@@ -116,7 +116,7 @@ class Side {
   }
 
   ask(caller: string, hits: number, isRefund: boolean) {
-    const call = new LimitCall({ finish: () => undefined });
+    const call = new LimitCall(NO_FINISHER);
     call.request.domain = "edge";
     addDescriptor(call.request, { entries: { tenant: caller }, hits, refund: isRefund });
     expect(this.#limiter.decide(call, Number.POSITIVE_INFINITY)).toBe(true);

@@ -6,7 +6,7 @@ import { describe, expect, test } from "vitest";
 import { AMOUNT_MAX } from "../../src/engine/base/units.ts";
 import { type Limit, OnStoreFailure, Unit } from "../../src/engine/domain/limit.ts";
 import type { Take } from "../../src/engine/domain/take.ts";
-import { LimitCall } from "../../src/engine/limiter/call.ts";
+import { LimitCall, NO_FINISHER } from "../../src/engine/limiter/call.ts";
 import { TakeFiller } from "../../src/engine/limiter/limiter.ts";
 import { addDescriptor, CountingStatsBook } from "../support/limiter-rig.ts";
 import { ManualClock } from "../support/manual-clock.ts";
@@ -33,7 +33,7 @@ function limitsOf(brought: readonly Brought[]): Limit[] {
   const rules = rulesFromYaml(`domain: edge\ndescriptors: [${RULES}]`).domains.get("edge");
   if (rules === undefined) throw new Error("the domain is missing");
   return brought.map((override) => {
-    const call = new LimitCall({ finish: () => undefined });
+    const call = new LimitCall(NO_FINISHER);
     addDescriptor(call.request, { entries: { tenant: "acme" }, override });
     filler.fill(call, rules);
     return (call.group.takes[0] as Take).limit;

@@ -191,8 +191,11 @@ export class LimiterRig implements CallFinisher {
   }
 
   finish(call: LimitCall): void {
-    this.limiter.conclude(call);
     this.late.push(answerOf(call));
+  }
+
+  fail(_call: LimitCall, error: unknown): void {
+    throw error;
   }
 
   begin(descriptors: readonly AskedDescriptor[], hitsAddend: number, domain: string): LimitCall {

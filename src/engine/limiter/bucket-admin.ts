@@ -9,7 +9,7 @@ import type { Limit } from "../domain/limit.ts";
 import { type LimitRequest, oneByteOf, oneByteValueOf, type WrittenEntry } from "../domain/request.ts";
 import { GLOBAL_DESCRIPTOR, Kind, Mode, type Take, TakeGroup, Verdict } from "../domain/take.ts";
 import type { RuleSet } from "../rules/rule-set.ts";
-import { LimitCall } from "./call.ts";
+import { LimitCall, NO_FINISHER } from "./call.ts";
 import type { LocalCache } from "./counters.ts";
 import { TakeFiller } from "./limiter.ts";
 import type { FillOptions } from "./question.ts";
@@ -112,7 +112,7 @@ export class BucketAdmin {
   #find(asked: AskedBuckets): readonly Take[] {
     const domain = this.#options.rules()?.domains.get(oneByteOf(asked.domain));
     if (domain === undefined) return [];
-    const call = new LimitCall(NOBODY);
+    const call = new LimitCall(NO_FINISHER);
     fillRequest(call.request, asked);
     this.#filler.fill(call, domain);
     const byKey = new Map<string, Take>();
@@ -205,5 +205,3 @@ function fillRequest(request: LimitRequest, { domain, descriptors, globalLimit }
   // An empty descriptor matches no rule and asks for admission, which adds the global limit in any case.
   if (globalLimit) request.addDescriptor();
 }
-
-const NOBODY = { finish: () => undefined };

@@ -14,12 +14,28 @@ export type CallFailure =
   | { readonly kind: "no-rules" }
   | { readonly kind: "store"; readonly error: StoreError; readonly mayCountTwice: boolean };
 
-/** Continues a call that the store did not settle at once. */
+/** Ends calls that were not decided at once: once each, by one of the two. */
 export interface CallFinisher {
+  /** The call has its decision, or its failure. */
   finish(call: LimitCall): void;
+  /** It could not be concluded: a mistake of ours. */
+  fail(call: LimitCall, error: unknown): void;
 }
 
-/** Request, takes and decision of one call. If the store settles it later, `finisher` is called then. */
+/** For calls that are always decided at once. */
+export const NO_FINISHER: CallFinisher = {
+  finish: () => undefined,
+  fail: (_, error) => {
+    throw error;
+  },
+};
+
+/** Concludes calls: the limiter that decides them. */
+export interface CallConcluder {
+  concludeLater(call: LimitCall): void;
+}
+
+/** Request, takes and decision of one call. If the store settles it later, its limiter concludes it, and its finisher ends it. */
 export class LimitCall implements SettleListener {
   readonly request = new LimitRequest();
   readonly group = new TakeGroup();
@@ -56,15 +72,17 @@ export class LimitCall implements SettleListener {
   failure: CallFailure | undefined;
   startedUs = 0;
 
-  readonly #finisher: CallFinisher;
+  readonly finisher: CallFinisher;
+  /** The limiter that has asked the store. */
+  concluder: CallConcluder | undefined;
 
   constructor(finisher: CallFinisher) {
-    this.#finisher = finisher;
+    this.finisher = finisher;
   }
 
   /** Called by the store. A late answer belongs to this call only if the generation is still the same. */
   settled(group: TakeGroup, generation: number): void {
-    if (group.generation === generation) this.#finisher.finish(this);
+    if (group.generation === generation) this.concluder?.concludeLater(this);
   }
 
   /** Resets the call for its next request. Answers that are still under way will find another generation. */

@@ -5,15 +5,23 @@ import { ReportTurns } from "../domain/report-turns.ts";
 import { isOver, Mode, Outcome, type Take } from "../domain/take.ts";
 import type { LimitCall } from "./call.ts";
 import { isJudge, wasDenied } from "./decision.ts";
-
-/** What the limit needs if the suspicion is right: a word of its rule, or callers that ask before they report. */
-export type MissingForReports = "post_paid" | "charge_given_hits" | "asking";
+import type { LimiterObserver, MissingForReports } from "./limiter-observer.ts";
 
 /** So many times the limit must have been reported without a peek: the latest peek may have gone to another process. */
 const UNASKED = 2;
 
+/** Tells of reports that were not recorded, and of what looks like reports that make no limit refuse. */
+export function tellOddReports(call: LimitCall, observer: LimiterObserver): void {
+  for (let i = 0; i < call.group.size; i++) {
+    const { limit, cappedHits } = call.group.takes[i] as Take;
+    if (cappedHits > 0) observer.debtCapped(limit.names.id, cappedHits);
+    const missing = missingForReports(call, i);
+    if (missing !== undefined) observer.suspectedReport(limit.names.id, missing);
+  }
+}
+
 /** What a settled take shows to be missing; undefined if nothing is. */
-export function missingForReports(call: LimitCall, index: number): MissingForReports | undefined {
+function missingForReports(call: LimitCall, index: number): MissingForReports | undefined {
   const take = call.group.takes[index] as Take;
   // With holds a large refused cost is an estimate, asked before the work.
   if (take.outcome === Outcome.unanswered || wasDenied(take) || take.limit.holdSeconds > 0) return undefined;

@@ -4,13 +4,15 @@ import type { StoreError } from "../base/errors.ts";
 import type { OnStoreFailure } from "../domain/limit.ts";
 import type { Source, TakeGroup } from "../domain/take.ts";
 import type { LimitCall } from "./call.ts";
-import type { MissingForReports } from "./late-reports.ts";
 
 /** Gets every decided call. */
 export interface CallListener {
   /** The call must not be kept: it is reused after its answer. `nowUs` is in microseconds of the limiter's clock. */
   decided(call: LimitCall, nowUs: number): void;
 }
+
+/** What the limit needs if the suspicion is right: a word of its rule, or callers that ask before they report. */
+export type MissingForReports = "post_paid" | "charge_given_hits" | "asking";
 
 export interface LimiterObserver {
   /** A call was decided. `elapsedUs` is the time from `decide` to the decision, in microseconds. */

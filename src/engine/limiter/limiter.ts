@@ -24,11 +24,11 @@ import {
   skipsGlobal,
   waitsForAdmission,
 } from "./blocks.ts";
-import type { LimitCall } from "./call.ts";
+import type { CallConcluder, LimitCall } from "./call.ts";
 import { CounterFiller, type LocalCache } from "./counters.ts";
 import { combine, countHits, countOpened, countOutcomes, governAsReference, wouldRefuse } from "./decision.ts";
 import { FailurePolicy, type LocalFallback, mayCountTwice } from "./failure-policy.ts";
-import { missingForReports } from "./late-reports.ts";
+import { tellOddReports } from "./late-reports.ts";
 import type { CallListener, LimiterObserver } from "./limiter-observer.ts";
 import { OverrideFiller } from "./overrides.ts";
 import {
@@ -60,7 +60,7 @@ interface LimiterOptions extends Omit<FillOptions, "windowClock"> {
 }
 
 /** Decides calls by the rule set in force. */
-export class Limiter {
+export class Limiter implements CallConcluder {
   readonly #options: LimiterOptions;
   readonly #filler: TakeFiller;
   readonly #policy: FailurePolicy;
@@ -83,12 +83,13 @@ export class Limiter {
   }
 
   /**
-   * Decides the call's request. True: `call.decision` or `call.failure` is written. False: the call's finisher is called later, once,
-   * and must pass the call to `conclude`. `deadlineUs` is in microseconds of the clock. Throws RequestError; nothing is paid then.
+   * Decides the call's request. True: `call.decision` or `call.failure` is written. False: it will be, and then the call's finisher is
+   * called, once. `deadlineUs` is in microseconds of the clock. Throws RequestError; nothing is paid then.
    */
   decide(call: LimitCall, deadlineUs: number): boolean {
     call.startedUs = this.#options.clock.nowUs();
     call.group.deadlineUs = deadlineUs;
+    call.concluder = this;
     if (this.#rules === undefined) {
       call.failure = { kind: "no-rules" };
       this.#options.observer.withoutRules();
@@ -103,30 +104,35 @@ export class Limiter {
       domain.stats.calls++;
       this.#filler.fill(call, domain);
     }
-    if (call.group.size === 0) {
-      call.group.verdict = Verdict.allowed;
-      call.group.source = Source.local;
-      this.conclude(call);
-      return true;
-    }
-    countHits(call);
-    if (call.isBlocked && isOnlyBlocked(call.group)) {
-      call.group.verdict = Verdict.refused;
-      call.group.source = Source.local;
-      this.conclude(call);
-      return true;
-    }
-    if (call.group.hasCounters && this.#denyLocally(call)) {
-      this.conclude(call);
-      return true;
-    }
-    if (!this.#options.store.take(call.group, call)) return false;
-    this.conclude(call);
+    if (!this.#settlesHere(call) && !this.#options.store.take(call.group, call)) return false;
+    this.#conclude(call);
     return true;
   }
 
+  /** Settles a call that needs no store: true then. */
+  #settlesHere(call: LimitCall): boolean {
+    const { group } = call;
+    if (group.size > 0) countHits(call);
+    const isRefused = call.isBlocked && isOnlyBlocked(group);
+    if (!isRefused && group.size > 0) return group.hasCounters && this.#denyLocally(call);
+    group.verdict = isRefused ? Verdict.refused : Verdict.allowed;
+    group.source = Source.local;
+    return true;
+  }
+
+  /** Called when the store has settled a call that it did not settle at once. */
+  concludeLater(call: LimitCall): void {
+    try {
+      this.#conclude(call);
+    } catch (error) {
+      call.finisher.fail(call, error);
+      return;
+    }
+    call.finisher.finish(call);
+  }
+
   /** Writes the decision (or the failure) of a call whose group is settled, and counts it. */
-  conclude(call: LimitCall): void {
+  #conclude(call: LimitCall): void {
     const { group } = call;
     const { observer, clock, fallback, localCache } = this.#options;
     const nowUs = clock.nowUs();
@@ -136,14 +142,14 @@ export class Limiter {
     // Only now: the fallback must see which payments are kept.
     if (isOfStore) fallback.storeAnswered(group, nowUs);
     if (call.failure !== undefined) return;
-    this.#conclude(call);
+    this.#count(call);
     if (group.size > 0) this.#options.listener?.decided(call, nowUs);
     observer.decided(call.decision.overLimit, group.source, nowUs - call.startedUs);
   }
 
   /**
    * Returns what a concluded call paid to pass. For a call whose caller has gone, so that nobody would settle its holds. Post-paid
-   * hits and settlements are kept. Must be called in the same turn as `conclude`, before anybody reads the counters.
+   * hits and settlements are kept. Must be called when the call is finished, before anybody reads the counters.
    */
   giveBackUnheard(call: LimitCall): void {
     if (call.failure !== undefined) return;
@@ -151,18 +157,14 @@ export class Limiter {
     this.#policy.giveBack(call.group);
   }
 
-  #conclude(call: LimitCall): void {
+  /** Combines the answers of the takes to the decision, and counts it. */
+  #count(call: LimitCall): void {
     const { shadowMode, quotaMode, nearLimitRatio, observer } = this.#options;
     combine(call);
     if (this.#options.compatible === true) governAsReference(call, quotaMode);
     countOutcomes(call, nearLimitRatio);
     if (shadowMode && !call.decision.overLimit && wouldRefuse(call, quotaMode)) observer.globalShadow();
-    for (let i = 0; i < call.group.size; i++) {
-      const take = call.group.takes[i] as Take;
-      if (take.cappedHits > 0) observer.debtCapped(take.limit.names.id, take.cappedHits);
-      const missing = missingForReports(call, i);
-      if (missing !== undefined) observer.suspectedReport(take.limit.names.id, missing);
-    }
+    tellOddReports(call, observer);
   }
 
   // True if the local cache answers the whole call.
@@ -181,9 +183,7 @@ export class Limiter {
     call.storeFailure = error;
     call.policy = this.#policy.decide(group, nowUs);
     this.#options.observer.degraded(call.policy, error, group);
-    if (group.verdict === Verdict.failed) {
-      call.failure = { kind: "store", error, mayCountTwice: mayCountTwice(group) };
-    }
+    if (group.verdict === Verdict.failed) call.failure = { kind: "store", error, mayCountTwice: mayCountTwice(group) };
   }
 }
 

@@ -84,16 +84,18 @@ export abstract class CallService implements UnaryHandler, CallFinisher {
     }
   }
 
-  /** Called when the store has settled the call later. */
   finish(call: LimitCall): void {
     const served = call as ServedCall;
     try {
-      this.#options.limiter.conclude(served);
       if (served.group.takesWithHolds > 0 && served.reply?.isGone) this.#options.limiter.giveBackUnheard(served);
       this.#answer(served);
     } catch (error) {
       this.#fail(served, error);
     }
+  }
+
+  fail(call: LimitCall, error: unknown): void {
+    this.#fail(call as ServedCall, error);
   }
 
   #answer(call: ServedCall): void {

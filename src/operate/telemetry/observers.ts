@@ -18,8 +18,7 @@ import {
   type TakeGroup,
   Verdict,
 } from "../../engine/domain/take.ts";
-import type { MissingForReports } from "../../engine/limiter/late-reports.ts";
-import type { LimiterObserver } from "../../engine/limiter/limiter-observer.ts";
+import type { LimiterObserver, MissingForReports } from "../../engine/limiter/limiter-observer.ts";
 import type { StoreObserver } from "../../stores/store-observer.ts";
 import { DomainBook } from "./domain-book.ts";
 import { LatencyHistogram } from "./latency-histogram.ts";

@@ -3,7 +3,7 @@
 import type { Clock } from "../../engine/base/clock.ts";
 import { RequestError } from "../../engine/base/errors.ts";
 import { LimitStats, type StatsBook, type ValueStatsBook } from "../../engine/domain/stats.ts";
-import { LimitCall } from "../../engine/limiter/call.ts";
+import { LimitCall, NO_FINISHER } from "../../engine/limiter/call.ts";
 import { LocalFallback } from "../../engine/limiter/failure-policy.ts";
 import { Limiter } from "../../engine/limiter/limiter.ts";
 import type { LimiterObserver } from "../../engine/limiter/limiter-observer.ts";
@@ -49,7 +49,7 @@ export class SimulatedService<Deciding extends MemoryStore> {
   /** The time of a recording or a case, which is moved by hand. */
   readonly clock: Clock = { nowUs: () => this.#nowUs };
   /** The call decided last; the next call reuses it. */
-  readonly call = new LimitCall({ finish: ignore });
+  readonly call = new LimitCall(NO_FINISHER);
   /** Buckets that were dropped for lack of room before they had expired. */
   evicted = 0;
   /** Calls that the service would reject as mistakes, by the code of the error. */

@@ -3,6 +3,7 @@
 import { describe, expect, test } from "vitest";
 import { AMOUNT_MAX } from "../../../src/engine/base/units.ts";
 import { Unit } from "../../../src/engine/domain/limit.ts";
+import { LimitCall } from "../../../src/engine/limiter/call.ts";
 import { LimiterRig } from "../../support/limiter-rig.ts";
 
 const GLOBAL_AND_KEYS = `
@@ -226,4 +227,30 @@ descriptors:
     expect(rig.hit({ api_key: "k", weight: "1" }).statuses[0]?.remaining).toBe(6);
     expect(rig.hit({ plain: "p", weight: "1" }).statuses[0]?.remaining).toBe(9);
   });
+});
+
+test.each([
+  { name: "finished", listener: () => undefined, ends: ["finish"] },
+  {
+    name: "failed, if it can't be concluded",
+    listener: () => {
+      throw new Error("ours");
+    },
+    ends: ["fail ours"],
+  },
+])("a call that the store settles later is $name, once", ({ listener, ends }) => {
+  const rig = new LimiterRig(`domain: edge\ndescriptors: [{ key: a, rate_limit: { tokens_per_second: 1 } }]`, {
+    openListener: () => ({ decided: listener }),
+  });
+  rig.store.holdsBack = true;
+  const seen: string[] = [];
+  const finisher = {
+    finish: ({ decision }: LimitCall) => void seen.push(decision.overLimit ? "over" : "finish"),
+    fail: (_: LimitCall, error: unknown) => void seen.push(`fail ${(error as Error).message}`),
+  };
+  const call = rig.fill(new LimitCall(finisher), [{ entries: { a: "x" } }]);
+  expect(rig.limiter.decide(call, Number.POSITIVE_INFINITY)).toBe(false);
+  expect(seen).toEqual([]);
+  rig.store.release();
+  expect(seen).toEqual(ends);
 });

@@ -5,7 +5,7 @@ import { describe, expect, test } from "vitest";
 import { OnStoreFailure } from "../../../src/engine/domain/limit.ts";
 import { oneByteOf, textOf, type WrittenEntry } from "../../../src/engine/domain/request.ts";
 import type { Take } from "../../../src/engine/domain/take.ts";
-import { LimitCall } from "../../../src/engine/limiter/call.ts";
+import { LimitCall, NO_FINISHER } from "../../../src/engine/limiter/call.ts";
 import { TakeFiller } from "../../../src/engine/limiter/limiter.ts";
 import { explainRequest } from "../../../src/engine/rules/explain.ts";
 import { TRIED_MAX } from "../../../src/engine/rules/explain-tried.ts";
@@ -418,7 +418,7 @@ test.each([
     });
     let limited = 0;
     const compare = (rules: RuleSet, domain: DomainRules, entries: readonly WrittenEntry[]) => {
-      const call = new LimitCall({ finish: () => undefined });
+      const call = new LimitCall(NO_FINISHER);
       call.request.domain = "edge";
       const descriptor = call.request.addDescriptor();
       for (const { key, value } of entries) descriptor.addEntry(oneByteOf(key), oneByteOf(value));

@@ -3,7 +3,7 @@
 import * as api from "@opentelemetry/api";
 import { BasicTracerProvider, InMemorySpanExporter, SimpleSpanProcessor } from "@opentelemetry/sdk-trace-base";
 import { expect, test } from "vitest";
-import { LimitCall } from "../../../../src/engine/limiter/call.ts";
+import { LimitCall, NO_FINISHER } from "../../../../src/engine/limiter/call.ts";
 import { GrpcStatus, type UnaryReply } from "../../../../src/grpc/unary.ts";
 import { callTracer, rpcCalls } from "../../../../src/operate/telemetry/traces/call-tracer.ts";
 import { ManualClock } from "../../../support/manual-clock.ts";
@@ -44,7 +44,7 @@ test.each(
   const traced = tracer.begin(reply, clock.nowUs() + DEADLINE_US);
   clock.advanceUs(one.afterUs);
   one.answer(traced);
-  traced.end(new LimitCall({ finish: () => undefined }));
+  traced.end(new LimitCall(NO_FINISHER));
 
   const [span] = spans.getFinishedSpans();
   const code = one.late ? "DEADLINE_EXCEEDED" : one.isGone ? "CANCELLED" : one.code;
