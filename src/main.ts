@@ -16,6 +16,9 @@ const { version } = JSON.parse(readFileSync(new URL("../package.json", import.me
   version: string;
 };
 
+/** Longest time, in milliseconds, to write the last lines of the log: nobody may read them. */
+const LAST_LINES_MS = 500;
+
 /** What signals act on. */
 interface Running {
   reload(): Promise<unknown>;
@@ -30,7 +33,7 @@ async function serve(): Promise<void> {
   const settings = readSettings(env);
   deleteSecrets();
   const clock = new SystemClock();
-  const logger = openLog(settings, new DayClock(clock));
+  const { logger, logOutput } = openLog(settings, new DayClock(clock));
   for (const warning of settings.warnings) logger.warn(warning);
   let running: Running | undefined;
   // Before the process shows that it runs: without a handler a signal would kill it.
@@ -43,7 +46,7 @@ async function serve(): Promise<void> {
     const memory = await openMemory({ settings, clock, logger });
     try {
       const { startApp } = await import("./process/app.ts");
-      const service = await startApp({ settings, clock, logger, version, memory: memory?.shared });
+      const service = await startApp({ settings, clock, logger, logOutput, version, memory: memory?.shared });
       return {
         reload: () => service.reload(),
         async stop(how) {
@@ -66,6 +69,7 @@ async function serve(): Promise<void> {
   running = first;
   hasStarted();
   await end(running, await asked, { settings, logger });
+  await logOutput.close(LAST_LINES_MS);
 }
 
 function askedToEnd(): Promise<NodeJS.Signals> {

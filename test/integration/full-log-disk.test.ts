@@ -2,7 +2,7 @@
 
 import { type ChildProcess, execFileSync, type StdioOptions } from "node:child_process";
 import { once } from "node:events";
-import { closeSync, openSync, readFileSync, renameSync, writeFileSync } from "node:fs";
+import { closeSync, constants, openSync, readFileSync, renameSync, writeFileSync, writeSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test, vi } from "vitest";
 import { freePort } from "../support/redis-server.ts";
@@ -95,4 +95,65 @@ test("decisions that a full disk lost count as left out, and the next ones begin
   expect([lines.length - cutLines.length, cutLines]).toEqual([full.written + 7, [cut.split("\n").at(-1)]]);
   child.kill("SIGTERM");
   expect(await once(child, "exit")).toEqual([0, null]);
+});
+
+/** A pipe's two ends. Whoever opens both is never made to wait. */
+function openPipe(): { readonly path: string; readonly fd: number } {
+  const path = join(temporaryFolder("headgate-pipe"), "pipe");
+  execFileSync("mkfifo", [path]);
+  return { path, fd: openSync(path, constants.O_RDWR | constants.O_NONBLOCK) };
+}
+
+function fill(fd: number): void {
+  const bytes = Buffer.alloc(65_536, "x");
+  expect(() => {
+    for (;;) writeSync(fd, bytes);
+  }).toThrow("EAGAIN");
+}
+
+// Promise(operators): A log that can't be written costs no call, no reload and no orderly end.
+test.each([
+  { name: "a pipe that nobody reads", to: "log", isFull: false, isClosed: false },
+  { name: "a pipe that is full from the start", to: "log", isFull: true, isClosed: false },
+  { name: "a pipe that its reader closes", to: "log", isFull: false, isClosed: true },
+  { name: "a pipe that DECISION_LOG_FILE names", to: "file", isFull: false, isClosed: false },
+])("with $name the service answers, reloads, counts lost lines, and ends", async ({ to, isFull, isClosed }) => {
+  const rulesDir = temporaryFolder("headgate-full-pipe");
+  writeFileSync(join(rulesDir, "rules.yaml"), `domain: first\n${RULES}\n`);
+  const { path, fd } = openPipe();
+  if (isFull) fill(fd);
+  const port = await freePort();
+  const file: Record<string, string> = to === "file" ? { DECISION_LOG_FILE: path } : {};
+  const env = { ...file, DECISION_LOG: "all", DECISION_LOG_RATE: "100000" };
+  const out = to === "log" ? openSync(path, constants.O_WRONLY) : ("ignore" as const);
+  const child = serve(rulesDir, port, env, ["ignore", out, "inherit"]);
+  if (typeof out === "number") closeSync(out);
+  const url = `http://127.0.0.1:${port}`;
+  const status = () =>
+    fetch(`${url}/healthcheck`).then(
+      ({ status }) => status,
+      () => 0,
+    );
+  await vi.waitFor(async () => expect(await status()).toBe(200), { timeout: DONE_MS, interval: 100 });
+  if (isClosed) closeSync(fd);
+  const value = "v".repeat(10_000);
+  const body = JSON.stringify({ domain: "first", descriptors: [{ entries: [{ key: "a", value }] }] });
+  const CALLS = 300;
+  for (let i = 0; i < CALLS; i++) await (await fetch(`${url}/json`, { method: "POST", body })).text();
+  const page = await (await fetch(`${url}/metrics`)).text();
+  const metric = (name: string) => Number(new RegExp(`^${name} (\\d+)`, "m").exec(page)?.[1]);
+  const left = metric('headgate_decision_log_lines_total\\{result="left_out"\\}');
+  // 1 MB waits, and at most another one is in the pipe; a closed pipe has lost all since.
+  expect(left).toBeGreaterThan(isClosed ? CALLS - 10 : CALLS - 200);
+  const written = metric('headgate_decision_log_lines_total\\{result="written"\\}');
+  expect(written).toBeLessThan(isFull ? 1 : 110);
+  writeFileSync(join(rulesDir, "rules.yaml"), `domain: second\n${RULES}\n`);
+  child.kill("SIGHUP");
+  const rules = async () => await (await fetch(`${url}/rlconfig`)).text();
+  await vi.waitFor(async () => expect(await rules()).toContain("second.a"), { timeout: DONE_MS, interval: 100 });
+  const state = (await (await fetch(`${url}/state`)).json()) as { conditions: readonly { id: string }[] };
+  expect(state.conditions.map(({ id }) => id)).toContain("logLost");
+  child.kill("SIGTERM");
+  expect(await once(child, "exit")).toEqual([0, null]);
+  if (!isClosed) closeSync(fd);
 });

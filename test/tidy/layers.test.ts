@@ -151,7 +151,7 @@ const PACKAGE_HOMES: Readonly<Record<string, readonly string[]>> = {
   "@grpc/proto-loader": ["grpc/transport/service-definitions.ts", "tools/verify/ask-grpc.ts"],
   "@bufbuild/protobuf": ["grpc/rls/json.ts", "grpc/transport/load-proto.ts", "grpc/transport/reflection.ts"],
   yaml: ["rule-sources/files", "tools/verify/read-plan.ts"],
-  pino: ["operate/telemetry/logger.ts"],
+  pino: ["operate/telemetry/logger.ts", "operate/telemetry/log-output.ts"],
   "prom-client": ["operate/telemetry"],
   "@opentelemetry/api": ["operate/telemetry/traces"],
   "@opentelemetry/exporter-trace-otlp-grpc": ["operate/telemetry/traces"],

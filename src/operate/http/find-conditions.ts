@@ -44,6 +44,8 @@ const OTHER_PART = warning(TABLE).advises("See the log.");
 interface Counts {
   readonly calls: CallCounts;
   readonly store: StoreCounts;
+  /** Lines of the log, and of a decision log of its own, that were lost. */
+  readonly logLinesLost: number;
 }
 
 /** A counted event that should not happen. `words` follows its number in a sentence. */
@@ -86,6 +88,13 @@ const MISHAPS: Readonly<Record<string, Mishap>> = {
     ...warning("headgatebucketsevicted").advises("Check who sends new keys; raise BUCKETS_MAX."),
     count: ({ store }) => store.evictedBuckets,
     words: "buckets that were not full were dropped to stay within BUCKETS_MAX",
+  },
+  logLost: {
+    ...warning(TABLE).advises(
+      "Find out why nobody reads standard output (or DECISION_LOG_FILE), or make room on its disk. Calls are still decided.",
+    ),
+    count: ({ logLinesLost }) => logLinesLost,
+    words: "lines of the log were lost",
   },
   lateReports: {
     ...warning("headgatereportsnotpostpaid").advises("The log names the limit and what its rule needs."),

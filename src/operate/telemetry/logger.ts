@@ -1,6 +1,6 @@
 // The process's log, by pino: one JSON object per line, or lines for people. Secrets are removed from every line.
 
-import { destination, pino } from "pino";
+import { pino } from "pino";
 import type { Clock } from "../../engine/base/clock.ts";
 import type { LogFields } from "../../engine/base/log.ts";
 import { isoTime } from "../../engine/base/units.ts";
@@ -23,19 +23,17 @@ export interface LoggerOptions {
   readonly clock: Clock;
   /** Texts that no line may contain, such as passwords. Those shorter than four characters are ignored. */
   readonly secrets: readonly string[];
-  /** Takes each finished line with its line feed; writes to standard output unless given. */
+  /** Takes each finished line with its line feed; nobody does unless given. */
   readonly write?: (line: string) => void;
 }
 
 const CENSOR = "[redacted]";
 const SECRET_FIELDS = ["password", "auth", "authorization", "REDIS_AUTH", "secret", "token"];
 const SECRET_LENGTH_MIN = 4;
-/** Bytes of lines that wait for room on the disk; further lines are dropped. */
-const BACKLOG_BYTES_MAX = 1_048_576;
 
-/** Makes the log. A line is written before the call returns, so none is lost when the process ends; on a full disk it may be. */
+/** Makes the log. */
 export function createLogger(options: LoggerOptions): Logger {
-  const write = options.write ?? standardOutput();
+  const { write = () => undefined } = options;
   const secrets = asWritten(options.secrets);
   const finish = options.format === "text" ? formatLogLine : (line: string) => line;
   return pino(
@@ -49,15 +47,6 @@ export function createLogger(options: LoggerOptions): Logger {
     },
     { write: (line: string) => write(finish(visibleJson(withoutSecrets(line, secrets)))) },
   );
-}
-
-// On a full disk lines are lost, but the service goes on. Up to BACKLOG_BYTES_MAX of lines are written once there is room again.
-function standardOutput(): (line: string) => void {
-  const output = destination({ dest: 1, sync: true, maxLength: BACKLOG_BYTES_MAX });
-  output.on("error", () => undefined);
-  return (line) => {
-    output.write(line);
-  };
 }
 
 // JSON may write a secret with escapes, and a URL with percent signs.

@@ -1,6 +1,7 @@
 // What a process is started with.
 
 import type { Clock } from "../../engine/base/clock.ts";
+import type { LogOutput } from "../../operate/telemetry/log-output.ts";
 import type { Logger } from "../../operate/telemetry/logger.ts";
 import type { SharedMemory } from "../open-memory.ts";
 import type { Settings } from "../settings.ts";
@@ -9,6 +10,8 @@ export interface AppOptions {
   readonly settings: Settings;
   readonly clock: Clock;
   readonly logger: Logger;
+  /** Where the log's lines go; undefined in tests that take them otherwise. */
+  readonly logOutput?: LogOutput | undefined;
   readonly version: string;
   /** The memory store's memory (open-memory.ts). */
   readonly memory?: SharedMemory | undefined;

@@ -44,7 +44,7 @@ export function watchConditions(parts: AppParts): () => readonly Condition[] {
       certificate: tlsNumbers(parts.running.tls),
       limitsTrouble: parts.runtimeLimits.sync.trouble,
       clockSet: clockSet(clock, nowUs),
-      counts: { calls, store },
+      counts: { calls, store, logLinesLost: (parts.logOutput?.dropped ?? 0) + (parts.decisionLog?.lost() ?? 0) },
       deadLimits: limitWatch.dead,
       undecided: { rows: undecided.list(nowUs), limits: undecided.limits() },
       requiring: requiringDomains(reloader.current),

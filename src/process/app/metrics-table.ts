@@ -42,6 +42,9 @@ export const METRICS = {
   domainNotFound: counter("ratelimit_service_domain_not_found", ({ calls }) => calls.domainsNotFound).means(
     "Descriptors in domains without rules.",
   ),
+  logLinesDropped: counter("headgate_log_lines_dropped_total", ({ logOutput }) => logOutput?.dropped ?? 0).means(
+    "Lines of the log that were lost: nobody reads the pipe behind standard output, or its disk is full.",
+  ),
   decisionLines: counter(
     "headgate_decision_log_lines_total",
     ({ decisionLog }) => known("result", { written: decisionLog?.log.written, left_out: decisionLog?.log.leftOut }),

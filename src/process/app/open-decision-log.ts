@@ -1,37 +1,83 @@
-// Opens the decision log that the settings ask for: in the process's log, or in a rotating file of its own.
+// Opens the decision log that the settings ask for: in the process's log, in a rotating file of its own, or in a pipe or a device.
 
+import { statSync } from "node:fs";
+import { ConfigError } from "../../engine/base/errors.ts";
+import type { LogFields } from "../../engine/base/log.ts";
+import { errorMessage } from "../../engine/base/thrown.ts";
 import { DecisionLog } from "../../operate/telemetry/decision-log.ts";
+import { LogOutput } from "../../operate/telemetry/log-output.ts";
 import type { RateLimitedLog } from "../../operate/telemetry/rate-limited-log.ts";
 import { RotatingFile } from "../../operate/telemetry/rotating-file.ts";
 import type { AppOptions } from "./app-options.ts";
 
-/** The log, and what closes its file; undefined if DECISION_LOG is off. A file that can't be written is reported in the log and delays no call. */
-export function openDecisionLog({ settings, clock, logger }: AppOptions, rareLog: RateLimitedLog) {
-  const { decisionLog: kind, decisionLogShare: share, decisionLogRate: linesPerSecond } = settings;
+/**
+ * The log, how many lines a file of its own has lost, and what closes that; undefined if DECISION_LOG is off. A file that can't be written is reported in the log and delays no
+ * call. Throws ConfigError if a pipe or a device can't be opened.
+ */
+export function openDecisionLog(options: AppOptions, rareLog: RateLimitedLog) {
+  const { settings, clock, logger } = options;
+  const {
+    decisionLog: kind,
+    decisionLogShare: share,
+    decisionLogRate: linesPerSecond,
+    decisionLogFile: path,
+  } = settings;
   if (kind === "off") return undefined;
   const bounds = { kind, share, linesPerSecond, clock };
-  if (settings.decisionLogFile === undefined) {
-    // Who asks for decisions gets them, whatever LOG_LEVEL leaves out.
-    const lines = logger.child({}, { level: "info" });
-    const log: DecisionLog = new DecisionLog({
-      ...bounds,
-      write: (_, fields) => {
-        lines.info(fields, "decision");
-        log.noteEnd(1, 0);
-        return true;
+  if (path !== undefined && !isSpecial(path)) {
+    let lost = 0;
+    const log: DecisionLog = new DecisionLog({ ...bounds, write: (line) => file.write(line) });
+    const file = new RotatingFile({
+      file: path,
+      bytesMax: settings.decisionLogBytesMax,
+      filesMax: settings.decisionLogFilesMax,
+      onTrouble: (message) =>
+        rareLog.warn("decision log", "the decision log can't be written", () => ({ path, message })),
+      onEnd: (written, lostNow) => {
+        lost += lostNow;
+        log.noteEnd(written, lostNow);
       },
     });
-    return { log, close: () => Promise.resolve() };
+    return { log, lost: () => lost, close: () => file.close() };
   }
-  const path = settings.decisionLogFile;
-  const log: DecisionLog = new DecisionLog({ ...bounds, write: (line) => file.write(line) });
-  const file = new RotatingFile({
-    file: path,
-    bytesMax: settings.decisionLogBytesMax,
-    filesMax: settings.decisionLogFilesMax,
-    onTrouble: (message) =>
-      rareLog.warn("decision log", "the decision log can't be written", () => ({ path, message })),
-    onEnd: (written, lost) => log.noteEnd(written, lost),
-  });
-  return { log, close: () => file.close() };
+  const output = path === undefined ? options.logOutput : openSpecial(path, options);
+  // Who asks for decisions gets them, whatever LOG_LEVEL leaves out.
+  const lines = logger.child({}, { level: "info" });
+  const put = (line: string, fields: LogFields): void =>
+    path === undefined ? lines.info(fields, "decision") : output?.write(`${line}\n`);
+  const noteEnd = (isWritten: boolean) => log.noteEnd(isWritten ? 1 : 0, isWritten ? 0 : 1);
+  const write = (line: string, fields: LogFields): boolean => {
+    if (output !== undefined) output.watch(() => put(line, fields), noteEnd);
+    else {
+      put(line, fields);
+      noteEnd(true);
+    }
+    return true;
+  };
+  const log = new DecisionLog({ ...bounds, write });
+  const own = output === options.logOutput ? undefined : output;
+  return { log, lost: () => own?.dropped ?? 0, close: () => own?.close(LAST_LINES_MS) };
+}
+
+/** Longest time, in milliseconds, to write the last lines to a pipe. */
+const LAST_LINES_MS = 500;
+/** Paths of what the process already has open. */
+const OWN = /^\/(?:dev\/(?:fd\/(\d+)|(stdout)|(stderr))|proc\/self\/fd\/(\d+))$/;
+
+/** Whether the path names something that can't be renamed, so it is not rotated. */
+function isSpecial(path: string): boolean {
+  if (/^\/(?:dev|proc)\//.test(path)) return true;
+  const found = statSync(path, { throwIfNoEntry: false });
+  return found !== undefined && !found.isFile();
+}
+
+function openSpecial(path: string, { logOutput }: AppOptions): LogOutput {
+  const [own, fd, isOut, isErr, self] = OWN.exec(path) ?? [];
+  const number = isOut !== undefined ? 1 : isErr !== undefined ? 2 : Number(fd ?? self);
+  try {
+    if (own === undefined) return LogOutput.open(path);
+    return number === 1 && logOutput !== undefined ? logOutput : new LogOutput(number);
+  } catch (cause) {
+    throw new ConfigError("CONFIG_SETTINGS", `DECISION_LOG_FILE: can't write to ${path}: ${errorMessage(cause)}`);
+  }
 }
