@@ -2,7 +2,7 @@
 
 import fc from "fast-check";
 import { type LimitRequest, textOf } from "../../src/engine/domain/request.ts";
-import { bytesField, fixedField, varintField } from "./wire.ts";
+import { bytesField, fixedField, groupField, varintField } from "./wire.ts";
 
 /** A request in the form that every decoder's result is brought to. */
 export interface PlainRequest {
@@ -59,6 +59,7 @@ const unknownField = fc.oneof(
   fc.tuple(unknownNumber, fc.uint8Array({ minLength: 8, maxLength: 8 })).map(([field, b]) => fixedField(field, b)),
   fc.tuple(unknownNumber, fc.uint8Array({ minLength: 4, maxLength: 4 })).map(([field, b]) => fixedField(field, b)),
   fc.tuple(unknownNumber, fc.uint8Array({ maxLength: 5 })).map(([field, b]) => bytesField(field, b)),
+  fc.tuple(unknownNumber, uint64).map(([field, value]) => groupField(field, groupField(1, varintField(2, value)))),
 );
 
 function fields(...known: fc.Arbitrary<Buffer>[]): fc.Arbitrary<Buffer[]> {

@@ -26,6 +26,11 @@ export function bytesField(field: number, content: string | Uint8Array): Buffer 
   return Buffer.concat([tag(field, 2), varint(bytes.length), bytes]);
 }
 
+/** A group, which proto3 does not have. */
+export function groupField(field: number, content: Uint8Array): Buffer {
+  return Buffer.concat([tag(field, 3), content, tag(field, 4)]);
+}
+
 export function fixedField(field: number, bytes: Uint8Array): Buffer {
   return Buffer.concat([tag(field, bytes.length === 8 ? 1 : 5), bytes]);
 }

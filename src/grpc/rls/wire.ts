@@ -4,7 +4,10 @@
 import { RequestError } from "../../engine/base/errors.ts";
 
 /** Wire types: the low three bits of a tag. Groups (3 and 4), which proto3 does not have, are refused. */
-export const WireType = { varint: 0, fixed64: 1, bytes: 2, fixed32: 5 } as const;
+export const WireType = { varint: 0, fixed64: 1, bytes: 2, startGroup: 3, endGroup: 4, fixed32: 5 } as const;
+
+/** Most groups inside each other. proto3 has none, but parsers skip unknown ones. */
+const GROUPS_MAX = 100;
 
 const WIRE_TYPE_BITS = 3;
 const VARINT_BYTES_MAX = 10;
@@ -93,7 +96,7 @@ export class WireReader {
   }
 
   /** Skips the value of the field whose tag was just read. */
-  skip(tag: number): void {
+  skip(tag: number, groups = 0): void {
     switch (tag & 7) {
       case WireType.varint:
         this.readVarint();
@@ -107,9 +110,17 @@ export class WireReader {
       case WireType.fixed32:
         this.#skipBytes(4);
         return;
+      case WireType.startGroup:
+        this.#skipGroup(tag + 1, groups + 1);
+        return;
       default:
         throw malformed("a valid wire type", this.position);
     }
+  }
+
+  #skipGroup(endTag: number, groups: number): void {
+    if (groups > GROUPS_MAX) throw malformed(`at most ${GROUPS_MAX} groups inside each other`, this.position);
+    for (let tag = this.readTag(); tag !== endTag; tag = this.readTag()) this.skip(tag, groups);
   }
 
   #skipBytes(count: number): void {
