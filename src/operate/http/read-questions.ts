@@ -136,7 +136,8 @@ export function asWhole(value: unknown, at: string, max: number, min = 0): numbe
 }
 
 export function asUnit(value: unknown, at: string): Unit {
-  const unit = UNIT_NAMES.indexOf(String(value).toLowerCase() as (typeof UNIT_NAMES)[number]);
+  const word = typeof value === "string" ? value.toLowerCase() : "";
+  const unit = UNIT_NAMES.indexOf(word as (typeof UNIT_NAMES)[number]);
   if (unit > 0) return unit as Unit;
   throw refused(`one of ${UNIT_NAMES.slice(1).join(", ")} as ${at}`);
 }

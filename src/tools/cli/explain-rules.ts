@@ -2,6 +2,7 @@
 
 import { explainRequest } from "../../engine/rules/explain.ts";
 import type { ExplainReport } from "../../engine/rules/explain-report.ts";
+import { readExplainQuestion } from "../../operate/http/read-questions.ts";
 import { askAdmin, askedDescriptor } from "./admin-call.ts";
 import { type TypedDescriptor, unmetText } from "./arguments.ts";
 import { explainText } from "./explain-text.ts";
@@ -32,8 +33,9 @@ export async function explainRules(
   const report =
     server === undefined
       ? await orTrouble(terminal, async () => {
+          const asked = readExplainQuestion(Buffer.from(JSON.stringify(question)));
           const ruleSet = await rulesOrTrouble({ path, mergeDomains }, "the rules", terminal);
-          return ruleSet && explainRequest(ruleSet, domain, descriptors);
+          return ruleSet && explainRequest(ruleSet, domain, asked.descriptors);
         })
       : await askAdmin<ExplainReport>({ server, tokenFile }, "/explain", "descriptors", terminal, question);
   if (report === undefined) return;

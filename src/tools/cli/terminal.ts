@@ -1,7 +1,7 @@
 // Where commands write, and how text looks there: colour only for people, lines broken at the edge.
 
 import { styleText } from "node:util";
-import { ConfigError } from "../../engine/base/errors.ts";
+import { ConfigError, RequestError } from "../../engine/base/errors.ts";
 import { visibleJson, visibleLines } from "../../engine/base/visible.ts";
 
 /** Where a command writes, and what it knows of the screen. */
@@ -86,7 +86,7 @@ export async function orTrouble<T>(terminal: Terminal, work: () => T | Promise<T
   try {
     return await work();
   } catch (error) {
-    if (!(error instanceof ConfigError)) throw error;
+    if (!(error instanceof ConfigError || error instanceof RequestError)) throw error;
     return sayTrouble(terminal, visibleLines(error.message));
   }
 }

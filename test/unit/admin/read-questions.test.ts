@@ -59,6 +59,7 @@ describe("is refused, and says what was expected where:", () => {
       /of descriptors\[0\]\.limit, got 'requestsPerUnit'; did you mean requests_per_unit\?/,
     ],
     ["an unknown unit", unit, /descriptors\[0\]\.limit\.unit/],
+    ["a list as a unit", unit.replace('"eon"', '["day"]'), /descriptors\[0\]\.limit\.unit/],
   ])("%s", (_, body, says) => {
     expect(() => buckets(body)).toThrow(says);
     expect(() => explain(body)).toThrow(says);

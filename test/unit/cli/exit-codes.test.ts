@@ -117,6 +117,29 @@ test.each(RULES_READERS.filter(([what]) => /^(?:explain|check|simulate$)/.test(w
   },
 );
 
+test.each([
+  {
+    what: "33 descriptors",
+    args: ["-d", "d", ...Array.from({ length: 33 }, () => "a=b")],
+    why: "expected a list of at most 32 as descriptors",
+  },
+  {
+    what: "a key of 4,097 bytes",
+    args: ["-d", "d", `${"k".repeat(4_097)}=b`],
+    why: "as descriptors[0].entries[0].key",
+  },
+  {
+    what: "a value of 4,097 bytes",
+    args: ["-d", "d", `a=${"v".repeat(4_097)}`],
+    why: "descriptors[0].entries[0].value",
+  },
+  { what: "a domain of 1,025 bytes", args: ["-d", "d".repeat(1_025), "a=b"], why: "as domain" },
+])("explain refuses $what from files as a server does", async ({ args, why }) => {
+  const { err, exitCode } = await ended(["explain", "-r", rules, ...args]);
+  expect(err).toContain(why);
+  expect(exitCode).toBe(2);
+});
+
 describe.each(["none", "folder", "big", "locked"])("a file that can't be read (%s)", (name) => {
   test.each(READERS)("is said by %s, which ends with 2", async (_, args) => {
     const { out, err, exitCode } = await endedAt(name, args(path(name)));
