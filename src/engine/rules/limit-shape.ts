@@ -43,6 +43,20 @@ export function rateOfDecimal(text: string): Rate | string {
   return `too large: at most ${AMOUNT_MAX} tokens per ${windowSeconds} s can be counted`;
 }
 
+/** How far a rounded rate may be from the amount per unit that it was probably made of. */
+const ROUNDED_SHARE_MAX = 1e-3;
+
+/** The amount per minute, hour or day that a rate in tokens per second was probably rounded from; undefined if none is near. */
+export function wholeRateNear(perSecond: number): { readonly amount: number; readonly unit: Unit } | undefined {
+  for (const unit of RATE_UNITS) {
+    const exact = perSecond * UNIT_SECONDS[unit];
+    const amount = Math.round(exact);
+    if (amount > 0 && amount <= AMOUNT_MAX && Math.abs(exact - amount) <= amount * ROUNDED_SHARE_MAX)
+      return { amount, unit };
+  }
+  return undefined;
+}
+
 /** The same rate with the shortest window of whole seconds. */
 export function reduceRate(amount: number, windowSeconds: number): { amount: number; windowSeconds: number } {
   const divisor = Number(greatestCommonDivisor(BigInt(amount), BigInt(windowSeconds)));

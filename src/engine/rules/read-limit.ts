@@ -19,7 +19,14 @@ import { textOf } from "../domain/request.ts";
 import { readCalendar, USUAL_WINDOWS } from "./calendar.ts";
 import type { LimitDraft, PlacedName } from "./draft.ts";
 import { type Field, Fields } from "./fields.ts";
-import { parseWindow, type Rate, rateOfDecimal, tokensPerSecondUp, unitOfWindow } from "./limit-shape.ts";
+import {
+  parseWindow,
+  type Rate,
+  rateOfDecimal,
+  tokensPerSecondUp,
+  unitOfWindow,
+  wholeRateNear,
+} from "./limit-shape.ts";
 import { warnUnsafe } from "./names.ts";
 import { readPriority, warnNoReserve } from "./priority.ts";
 import type { ProblemLog } from "./problems.ts";
@@ -154,7 +161,10 @@ function readTokenRate(fields: Fields, field: Field, algorithm: Algorithm | unde
   const isNumber = node.kind === "scalar" && (node.value.type === "integer" || node.value.type === "float");
   const rate = isNumber ? rateOfDecimal(decimalText(node)) : "expected a number above 0, such as 10 or 0.5";
   if (typeof rate !== "string") return rate;
-  return log.wrong(node, `${field.name}: ${rate}`);
+  const near = isNumber && node.value.type === "float" ? wholeRateNear(node.value.number) : undefined;
+  const hint =
+    near && `Write requests_per_unit: ${near.amount}, unit: ${UNIT_NAMES[near.unit]}, algorithm: token_bucket.`;
+  return log.wrong(node, `${field.name}: ${rate}`, hint);
 }
 
 // YAML numbers such as 0x10 and 010 are converted by value; plain decimals keep their text, which is exact.

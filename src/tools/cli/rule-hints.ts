@@ -1,13 +1,15 @@
 // Hints of `headgate check`: rules that do what they say, and perhaps not what was meant. Hints are not problems.
 
+import { AMOUNT_MAX } from "../../engine/base/units.ts";
 import { Algorithm, type Limit } from "../../engine/domain/limit.ts";
 import { textOf } from "../../engine/domain/request.ts";
 import { Kind } from "../../engine/domain/take.ts";
+import { unitsUp } from "../../engine/rules/cost.ts";
 import { looksLikeAddress } from "../../engine/rules/known-keys.ts";
 import { formatPlace } from "../../engine/rules/problems.ts";
 import type { Rule, RuleSet } from "../../engine/rules/rule-set.ts";
 import { isInResource } from "../../engine/rules/source.ts";
-import { allRules } from "../../engine/rules/tiers.ts";
+import { allRules, rulesOfTiers } from "../../engine/rules/tiers.ts";
 import type { Settings } from "../../process/settings.ts";
 import { calendarHints } from "./calendar-hints.ts";
 import { count } from "./terminal.ts";
@@ -17,7 +19,7 @@ export function ruleHints(
   ruleSet: RuleSet,
   settings: Pick<Settings, "compatibilityMode" | "stopsAtOver">,
 ): readonly string[] {
-  const hints = [...calendarHints(ruleSet), ...paceHints(ruleSet)];
+  const hints = [...calendarHints(ruleSet), ...paceHints(ruleSet), ...holdHints(ruleSet)];
   return settings.compatibilityMode
     ? [...hints, ...referenceHints(ruleSet, settings.stopsAtOver)]
     : [...addressHints(ruleSet), ...hints];
@@ -54,6 +56,21 @@ function paceHints(ruleSet: RuleSet): readonly string[] {
 
 function refusesPace({ algorithm, shownAmount, isCounter }: Limit): boolean {
   return algorithm === Algorithm.slidingWindow && !isCounter && shownAmount > 0 && shownAmount <= PACE_AMOUNT_MAX;
+}
+
+function holdHints(ruleSet: RuleSet): readonly string[] {
+  return rulesOf(ruleSet).flatMap((rule) => {
+    const estimate = rule.hold?.estimate;
+    if (estimate === undefined || estimate.max === AMOUNT_MAX * estimate.per) return [];
+    const most = unitsUp(estimate.max, estimate);
+    const limit = rulesOfTiers(rule)
+      .flatMap(({ limits }) => limits)
+      .find(({ isConcurrent, burst }) => !isConcurrent && burst > 0 && burst < most);
+    if (limit === undefined) return [];
+    return [
+      `hold: max lets an estimate be ${most}, but ${textOf(limit.names.id)} allows ${limit.burst} (${formatPlace(rule.at)}): larger estimates are refused for ever; lower max to the limit`,
+    ];
+  });
 }
 
 /** What the reference does, too, and COMPATIBILITY_MODE therefore keeps. */

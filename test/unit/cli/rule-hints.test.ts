@@ -77,6 +77,19 @@ describe("a steady pace", () => {
   });
 });
 
+test.each([
+  { hold: "max: 2000", most: 2000 },
+  { hold: "max: 20000, per: 10", most: 2000 },
+  { hold: "max: 1000", most: undefined },
+  { hold: "default: 5", most: undefined },
+])("an estimate that may pass the limit, by { $hold }, is refused for ever, as the hint says", ({ hold, most }) => {
+  const limit = "rate_limit: { requests_per_unit: 1000, unit: hour, algorithm: token_bucket }";
+  const text = yaml(`key: model, hold: { id: r, estimate: tokens, ttl: 60s, ${hold} }, ${limit}`);
+  const hint = `hold: max lets an estimate be ${most}, but edge/model allows 1000 (a.yaml:3:5): larger estimates are refused for ever; lower max to the limit`;
+  expect(hintsOf(text)).toEqual(most === undefined ? [] : [hint]);
+  expect(rigOf(text).hit({ model: "m", r: "1", tokens: "20000" }).over).toBe(hold !== "max: 1000");
+});
+
 describe("COMPATIBILITY_MODE", () => {
   const both = [{ entries: { a: "1" } }, { entries: { b: "1" } }];
   const roomy = { entries: { c: "1" } };
