@@ -115,6 +115,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     "grpc/transport/service-definitions.ts",
     "operate/http/join-conditions.ts",
     "operate/http/read-asked-limit.ts",
+    "operate/http/read-questions.ts",
     // Types of the answers that it prints.
     "operate/http/bucket-pages.ts",
     "operate/http/limit-pages.ts",
