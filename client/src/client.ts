@@ -1,5 +1,6 @@
 // The exports of "@headgate/client".
 
+export { type AddressOptions, addressOf } from "./address-of.ts";
 export type { CheckDecision, Degraded, DescriptorStatus, ShownLimit } from "./decision.ts";
 export { CheckFailure, type OnFailure } from "./failure.ts";
 export { createLimiter, type Limiter } from "./limiter.ts";
@@ -15,6 +16,7 @@ export {
   type RoutedRequestLike,
 } from "./middleware.ts";
 export type { LimiterOptions, TlsOptions } from "./options.ts";
+export { pathOf } from "./path-of.ts";
 export type { CheckRequest, DescriptorInput, Entries, EntryValue, FullDescriptor, WaitRequest } from "./request.ts";
 export type { Reservation, ReserveAnswer, ReserveRequest, Settlement } from "./reservation.ts";
 export { WaitRefused } from "./turns.ts";

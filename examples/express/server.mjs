@@ -1,6 +1,6 @@
 // An Express application whose callers are limited by address.
 
-import { createLimiter, expressLimit } from "@headgate/client";
+import { addressOf, createLimiter, expressLimit } from "@headgate/client";
 import express from "express";
 
 const limiter = createLimiter({
@@ -14,7 +14,7 @@ const app = express();
 // Health checks are not limited: undefined asks nothing.
 app.use(
   expressLimit(limiter, ({ path, ip }) =>
-    path === "/healthz" ? undefined : { domain: "edge", descriptors: [{ remote_address: ip ?? "" }] },
+    path === "/healthz" ? undefined : { domain: "edge", descriptors: [{ remote_address: addressOf(ip) }] },
   ),
 );
 app.get("/", (_request, response) => {

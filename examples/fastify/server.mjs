@@ -1,6 +1,6 @@
 // A Fastify application: all callers are limited by address, and one route costs more.
 
-import { createLimiter, fastifyLimit } from "@headgate/client";
+import { addressOf, createLimiter, fastifyLimit } from "@headgate/client";
 import Fastify from "fastify";
 
 const limiter = createLimiter({
@@ -11,7 +11,7 @@ const limiter = createLimiter({
 });
 
 const byAddress = (hits) =>
-  fastifyLimit(limiter, ({ ip }) => ({ domain: "edge", hits, descriptors: [{ remote_address: ip }] }));
+  fastifyLimit(limiter, ({ ip }) => ({ domain: "edge", hits, descriptors: [{ remote_address: addressOf(ip) }] }));
 
 const app = Fastify();
 app.get("/", { onRequest: byAddress(1) }, async () => "hello\n");

@@ -47,11 +47,11 @@ declare global {
 
 /** More than the documents show, as people write it. */
 const MORE = `
-import { expressLimit, fastifyLimit, type RoutedRequestLike } from "@headgate/client";
+import { addressOf, expressLimit, fastifyLimit, pathOf, type RoutedRequestLike } from "@headgate/client";
 const byMethod = (request: RoutedRequestLike) => ({ domain: "edge", descriptors: [{ method: request.method }] });
 app.use(expressLimit(limiter, byMethod));
-app.use("/api", expressLimit(limiter, ({ path }: { path: string }) => (path === "/livez" ? undefined : { domain: "edge", descriptors: [{ path }] })));
-fastify.get("/", { onRequest: fastifyLimit(limiter, ({ ip }) => ({ domain: "edge", hits: 10, descriptors: [{ remote_address: ip ?? "" }] })) }, async () => "");
+app.use("/api", expressLimit(limiter, ({ path }: { path: string }) => (path === "/livez" ? undefined : { domain: "edge", descriptors: [{ path: pathOf(path) }] })));
+fastify.get("/", { onRequest: fastifyLimit(limiter, ({ ip }) => ({ domain: "edge", hits: 10, descriptors: [{ remote_address: addressOf(ip, { ipv6: 56 }) }] })) }, async () => "");
 `;
 
 /** Each is a mistake that must not compile. */

@@ -1,8 +1,9 @@
-// One spelling and one group for each address, against ipaddr.js as the oracle.
+// One spelling and one group for each address, against ipaddr.js as the oracle. The client's helper and the service agree.
 
 import fc from "fast-check";
 import ipaddr from "ipaddr.js";
 import { expect, test } from "vitest";
+import { addressOf } from "../../client/src/address-of.ts";
 import { Address } from "../../src/engine/rules/address.ts";
 import { AddressGroups } from "../../src/engine/rules/address-groups.ts";
 import { AddressRanges, parseRange, type Range, rangeOf } from "../../src/engine/rules/cidr.ts";
@@ -77,6 +78,7 @@ test("every spelling of an address has one text, and the addresses of a network 
       const rule = new AddressGroups(ipv6Bits, []);
       const name = rule.groupOf(written(all, how));
       expect(name).toBe(oracle(all, ipv6Bits));
+      expect(addressOf(written(all, how), { ipv6: ipv6Bits })).toBe(name);
       expect(rule.groupOf(name)).toBe(name);
     }),
     RUNS,
@@ -94,6 +96,7 @@ test("a network that Envoy has masked keeps its length if that is shorter", () =
       const shown = isIPv4 ? network.toIPv4Address().toString() : network.toRFC5952String();
       const suffix = kept === 128 ? "" : `/${isIPv4 ? kept - 96 : kept}`;
       expect(new AddressGroups(ipv6Bits, []).groupOf(text)).toBe(`${shown}${suffix}`);
+      expect(addressOf(text, { ipv6: ipv6Bits })).toBe(`${shown}${suffix}`);
     }),
     RUNS,
   );
@@ -117,6 +120,7 @@ test("text is an address only if ipaddr.js reads it, and means the same; other t
   const rule = new AddressGroups(128, []);
   fc.assert(
     fc.property(hostile, (text) => {
+      expect(addressOf(text, { ipv6: 128 })).toBe(rule.groupOf(text));
       if (!address.read(text)) {
         expect(rule.groupOf(text)).toBe(text);
         return;
