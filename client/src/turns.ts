@@ -43,6 +43,8 @@ export class Turns {
   readonly #check: (request: CheckRequest) => Promise<CheckDecision>;
   /** Only queues with waiters. */
   readonly #queues = new Map<string, Queue>();
+  /** Of each signal all waiters that it may abort: one listener, because Node.js warns of more than ten. */
+  readonly #bySignal = new Map<AbortSignal, { readonly waiters: Set<Waiter>; readonly abort: () => void }>();
   #count = 0;
 
   constructor(check: (request: CheckRequest) => Promise<CheckDecision>) {
@@ -58,13 +60,12 @@ export class Turns {
       const queue = known ?? { waiters: new Set(), pause: undefined };
       const deadlineMs = performance.now() + maxWaitMs;
       if (queue.pause !== undefined && queue.pause.untilMs >= deadlineMs) throw tooLate(queue.pause.refusal);
-      const abort = () => waiter.reject(signal?.reason);
       const timer = setTimeout(() => waiter.isAsking || waiter.reject(tooLate(queue.pause?.refusal)), maxWaitMs);
       const leave = () => {
         if (!queue.waiters.delete(waiter)) return;
         this.#count--;
         clearTimeout(timer);
-        signal?.removeEventListener("abort", abort);
+        this.#forget(signal, waiter);
         waiter.wake();
       };
       const waiter: Waiter = {
@@ -81,7 +82,7 @@ export class Turns {
           reject(error);
         },
       };
-      signal?.addEventListener("abort", abort);
+      this.#heed(signal, waiter);
       queue.waiters.add(waiter);
       this.#count++;
       if (known === undefined) void this.#serve(key, queue);
@@ -93,6 +94,30 @@ export class Turns {
     for (const { waiters } of this.#queues.values()) {
       for (const waiter of waiters) waiter.reject(new CheckFailure("CANCELLED", "the limiter is closed"));
     }
+  }
+
+  #heed(signal: AbortSignal | undefined, waiter: Waiter): void {
+    if (signal === undefined) return;
+    const known = this.#bySignal.get(signal);
+    if (known !== undefined) {
+      known.waiters.add(waiter);
+      return;
+    }
+    const waiters = new Set([waiter]);
+    const abort = () => {
+      for (const each of waiters) each.reject(signal.reason);
+    };
+    signal.addEventListener("abort", abort);
+    this.#bySignal.set(signal, { waiters, abort });
+  }
+
+  #forget(signal: AbortSignal | undefined, waiter: Waiter): void {
+    const known = signal === undefined ? undefined : this.#bySignal.get(signal);
+    if (signal === undefined || known === undefined) return;
+    known.waiters.delete(waiter);
+    if (known.waiters.size > 0) return;
+    signal.removeEventListener("abort", known.abort);
+    this.#bySignal.delete(signal);
   }
 
   async #serve(key: string, queue: Queue): Promise<void> {

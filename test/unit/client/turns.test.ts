@@ -1,5 +1,6 @@
 // Waiting for limits, on a service of a test's own and on time that is moved by hand.
 
+import { getEventListeners } from "node:events";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import type { CheckDecision, CheckRequest } from "../../../client/src/client.ts";
 import { Turns, WaitRefused } from "../../../client/src/turns.ts";
@@ -149,6 +150,23 @@ describe("a call that is aborted", () => {
     await vi.advanceTimersByTimeAsync(9_000);
     const others = ["first", "second", "third"].filter((name) => name !== aborted);
     expect(ends).toEqual([`${aborted}: enough`, ...others.map((name) => `${name} passes`)]);
+  });
+
+  test("ends with all others of its signal, which has one listener while any of them waits", async () => {
+    const { turns } = service(0);
+    const controller = new AbortController();
+    const { signal } = controller;
+    const listeners = () => getEventListeners(signal, "abort").length;
+    const ends: string[] = [];
+    for (let i = 0; i < 20; i++) noted(ends, `${i}`, turns.wait(`k${i % 3}`, hits(1), i === 0 ? 500 : 9_000, signal));
+    expect(listeners()).toBe(1);
+    await vi.advanceTimersByTimeAsync(600);
+    expect(ends).toEqual(["0: can't pass within maxWaitMs: refused, again in 1 s"]);
+    expect(listeners()).toBe(1);
+    controller.abort("enough");
+    await vi.advanceTimersByTimeAsync(0);
+    expect(ends.slice(1)).toEqual(Array.from({ length: 19 }, (_, i) => `${i + 1}: enough`));
+    expect(listeners()).toBe(0);
   });
 
   test("asks nothing if it was aborted before", async () => {
