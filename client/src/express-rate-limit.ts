@@ -13,6 +13,16 @@ interface HitInfo {
   readonly resetTime: Date;
 }
 
+/** What it tells stores of its own options. */
+interface MiddlewareOptions {
+  readonly windowMs: number;
+  readonly limit: unknown;
+  readonly skipFailedRequests?: boolean;
+  readonly skipSuccessfulRequests?: boolean;
+  /** From 8.4.1 on. */
+  readonly logger?: unknown;
+}
+
 /**
  * `rateLimit({ windowMs, limit, store: headgateStore(limiter, { domain, entry }) })`. Throws TypeError for invalid options; `rateLimit` throws
  * one for a window or limit that can't be expressed.
@@ -24,7 +34,10 @@ export function headgateStore(limiter: Pick<Limiter, "check">, options: StoreOpt
 class HeadgateStore {
   readonly prefix: string;
   readonly #counter: HitCounter;
-  /** The hit of the request that is being handled. A decrement names only its key. */
+  /**
+   * The hit of the request that is being handled. A decrement names only its key. The middleware makes it in a promise of its request, so
+   * its context is right; versions that `checkSkips` refuses made it in an event, in the context of whatever answered.
+   */
   readonly #ownHit = new AsyncLocalStorage<{ readonly key: string; wasPaid: boolean }>();
   #window: HitWindow | TypeError = new TypeError("the store is not initialized: pass it to rateLimit() first");
 
@@ -34,8 +47,10 @@ class HeadgateStore {
   }
 
   // express-rate-limit logs what `init` throws, and goes on. So the mistake is kept for `get`, which it reads next, outside of any try block.
-  init({ windowMs, limit }: { readonly windowMs: number; readonly limit: unknown }): void {
+  init(options: MiddlewareOptions): void {
+    const { windowMs, limit } = options;
     try {
+      checkSkips(options);
       if (typeof limit !== "number") {
         throw new TypeError(
           `limit: expected a number, got ${describeValue(limit)}: stores are not told its result. ` +
@@ -84,6 +99,18 @@ class HeadgateStore {
     return this.#window;
   }
 }
+
+// Before 8.3.2 a request's decrement ran in the context of another one if requests were pipelined, or answered from a queue.
+function checkSkips(options: MiddlewareOptions): void {
+  const name = SKIPS.find((skip) => options[skip] === true);
+  if (name === undefined || options.logger !== undefined) return;
+  throw new TypeError(
+    `${name}: expected false with express-rate-limit before 8.4.1, whose refused requests would give back what others paid. ` +
+      "Install express-rate-limit 8.4.1 or newer",
+  );
+}
+
+const SKIPS = ["skipFailedRequests", "skipSuccessfulRequests"] as const;
 
 function infoOf(totalHits: number, resetMs: number): HitInfo {
   return { totalHits, resetTime: new Date(Date.now() + resetMs) };

@@ -1,6 +1,6 @@
 // The exports of "@headgate/client/fastify-rate-limit": a store for @fastify/rate-limit, so that all processes of a service share one limit.
 
-import { type HitCount, HitCounter, type StoreOptions } from "./hit-counter.ts";
+import { type HitCount, HitCounter, type HitKey, type StoreOptions } from "./hit-counter.ts";
 import type { Limiter } from "./limiter.ts";
 import { describeValue } from "./misuse.ts";
 
@@ -55,11 +55,11 @@ class HeadgateStore {
     this.#counter = counter;
   }
 
-  incr(key: string | number, callback: HitCallback, windowMs: number, limit: number): void {
+  incr(key: HitKey, callback: HitCallback, windowMs: number, limit: number): void {
     answer(this.#counter.hit(key, { limit, windowMs }), callback);
   }
 
-  read(key: string | number, callback: HitCallback, windowMs: number, limit: number): void {
+  read(key: HitKey, callback: HitCallback, windowMs: number, limit: number): void {
     answer(this.#counter.peek(key, { limit, windowMs }), callback);
   }
 

@@ -31,6 +31,9 @@ export interface HitCount {
   readonly wasPaid: boolean;
 }
 
+/** What the middleware's `keyGenerator` returns. Callers without a key share one limit, as in the middleware's own stores. */
+export type HitKey = EntryValue | null | undefined;
+
 type Hits = Pick<FullDescriptor, "hits" | "peek" | "refund">;
 
 const SECOND_MS = 1_000;
@@ -78,7 +81,7 @@ export class HitCounter {
   }
 
   /** Pays a hit. */
-  async hit(key: EntryValue, window: HitWindow): Promise<HitCount> {
+  async hit(key: HitKey, window: HitWindow): Promise<HitCount> {
     const decision = await this.#ask(key, window, {});
     const wasPaid = decision.allowed && decision.degraded?.by !== "client";
     const total = decision.allowed ? Math.max(1, usedOf(decision, window.limit)) : window.limit + 1;
@@ -86,21 +89,21 @@ export class HitCounter {
   }
 
   /** What is used now, without a hit. */
-  async peek(key: EntryValue, window: HitWindow): Promise<HitCount> {
+  async peek(key: HitKey, window: HitWindow): Promise<HitCount> {
     const decision = await this.#ask(key, window, { peek: true });
     return { total: usedOf(decision, window.limit), resetMs: resetMsOf(decision, window), wasPaid: false };
   }
 
   /** Gives back as many hits, or all that are used. */
-  async giveBack(key: EntryValue, window: HitWindow, hits = UINT32_MAX): Promise<void> {
+  async giveBack(key: HitKey, window: HitWindow, hits = UINT32_MAX): Promise<void> {
     await this.#ask(key, window, { hits, refund: true });
   }
 
-  async #ask(key: EntryValue, window: HitWindow, hits: Hits): Promise<CheckDecision> {
+  async #ask(key: HitKey, window: HitWindow, hits: Hits): Promise<CheckDecision> {
     const { domain, entry } = this.#options;
     const override = this.overrideOf(window);
     const route = this.#route === undefined ? [] : [["route", this.#route] as const];
-    const descriptor = { entries: [[entry, key] as const, ...route], ...hits };
+    const descriptor = { entries: [[entry, key ?? ""] as const, ...route], ...hits };
     const decision = await this.#limiter.check({
       domain,
       descriptors: [override === undefined ? descriptor : { ...descriptor, override }],

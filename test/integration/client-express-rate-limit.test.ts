@@ -1,8 +1,12 @@
 // The store for express-rate-limit, in the released middleware on Express, against a real service whose time is moved by hand.
 
-import { createServer, type RequestListener } from "node:http";
+import { createServer, type RequestListener, type ServerResponse } from "node:http";
 import { createRequire } from "node:module";
+import { connect } from "node:net";
+import { text } from "node:stream/consumers";
 import { type Options, rateLimit, type Store } from "express-rate-limit";
+import { rateLimit as rateLimit7 } from "express-rate-limit-7";
+import { rateLimit as rateLimit84 } from "express-rate-limit-8.4";
 import { beforeAll, describe, expect, test } from "vitest";
 import { headgateStore, type StoreOptions } from "../../client/src/express-rate-limit.ts";
 import { addressOf, NOBODY, openLimiter } from "../support/limiters.ts";
@@ -43,10 +47,18 @@ function readyStore(options: Partial<StoreOptions>, numbers = MINUTE) {
   return store;
 }
 
+/** The oldest release with which stores may skip, the newest, and one with which they may not. */
+const VERSIONS = [
+  { version: "7.5.1", make: rateLimit7 as typeof rateLimit },
+  { version: "8.4.1", make: rateLimit84 as typeof rateLimit },
+  { version: "8.7.5", make: rateLimit },
+];
+const SKIPPING = VERSIONS.filter(({ version }) => version !== "7.5.1");
+
 /** A process of a service, limited by this middleware; a path such as /404 is answered with that status. */
-async function serviceWith(options: Partial<Options>): Promise<(path?: string) => Promise<Response>> {
+async function serviceWith(options: Partial<Options>, make = rateLimit): Promise<(path?: string) => Promise<Response>> {
   const service = express();
-  service.use(rateLimit({ standardHeaders: "draft-7", keyGenerator: () => "caller", ...options }));
+  service.use(make({ standardHeaders: "draft-7", keyGenerator: () => "caller", ...options }));
   service.get("/:status", ((request: { params: { status: string } }, response) =>
     response.status(Number(request.params.status)).send("served\n")) as Handler);
   const port = await listen(createServer(service));
@@ -55,9 +67,10 @@ async function serviceWith(options: Partial<Options>): Promise<(path?: string) =
 
 describe("processes with the store", () => {
   // Promise(clients): Services on express-rate-limit or @fastify/rate-limit share one exact limit by changing their store.
-  test("allow together exactly the limit, and say what remains and when to come back", async () => {
+  test.each(VERSIONS)("allow together exactly the limit, and say what remains: $version", async ({ version, make }) => {
+    const options = { windowMs: 60_000, limit: 5 };
     const processes = await Promise.all(
-      [1, 2, 3].map(() => serviceWith({ windowMs: 60_000, limit: 5, store: newStore({ entry: "together" }) })),
+      [1, 2, 3].map(() => serviceWith({ ...options, store: newStore({ entry: `together ${version}` }) }, make)),
     );
     const answers = await Promise.all(Array.from({ length: 12 }, (_, i) => processes[i % 3]?.()));
     expect(answers.map((answer) => answer?.status).toSorted()).toEqual([...Array(5).fill(200), ...Array(7).fill(429)]);
@@ -69,6 +82,8 @@ describe("processes with the store", () => {
     expect(refused?.headers.get("retry-after")).toBe("72");
     clock.advanceSeconds(72);
     expect((await processes[0]?.())?.status).toBe(200);
+    // To the begin of a minute.
+    clock.advanceSeconds(48);
   });
 
   test.each([
@@ -97,6 +112,79 @@ describe("processes with the store", () => {
   });
 });
 
+/** Ways to answer requests. `later` keeps an answer, which is then sent by whatever sends the next ones. */
+const HANDLERS: { way: string; answer: (response: ServerResponse, later: (send: () => void) => void) => void }[] = [
+  { way: "at once", answer: (response) => response.end("ok\n") },
+  { way: "after a while", answer: (response) => setTimeout(() => response.end("ok\n"), 20) },
+  { way: "from a queue", answer: (response, later) => later(() => response.end("ok\n")) },
+];
+const REQUEST = "GET / HTTP/1.1\r\nHost: x\r\n";
+
+describe.each(SKIPPING)("with express-rate-limit $version, requests that are skipped", ({ version, make }) => {
+  /** A service that skips failed requests; `answer` answers all, refused or not. */
+  async function skippingService(store: Store, answer: (response: ServerResponse) => void) {
+    const service = express();
+    const options = { windowMs: 86_400_000, limit: 3, store, skipFailedRequests: true, keyGenerator: () => "caller" };
+    const served = { count: 0 };
+    const refuse: Options["handler"] = (_request, response) => {
+      response.status(429);
+      answer(response as unknown as ServerResponse);
+    };
+    service.use(make({ ...options, handler: refuse }));
+    service.get("/", ((_request: unknown, response: unknown) => {
+      served.count++;
+      answer(response as ServerResponse);
+    }) as Handler);
+    return { served, port: await listen(createServer(service)) };
+  }
+
+  // Promise(clients): A refused request never gives back what another one has paid.
+  // A caller that pipelines has several requests under way in one connection, whose answers end in each other's events.
+  test.each(HANDLERS)(
+    "never give back what another one has paid: pipelined, answered $way",
+    async ({ way, answer }) => {
+      const store = newStore({ entry: `pipelined ${version} ${way}` });
+      const queue: (() => void)[] = [];
+      const { served, port } = await skippingService(store, (response) => answer(response, (send) => queue.push(send)));
+      for (let round = 0; round < 4; round++) {
+        const socket = connect(port, "127.0.0.1");
+        const answered = text(socket);
+        socket.write(`${`${REQUEST}\r\n`.repeat(5)}${REQUEST}Connection: close\r\n\r\n`);
+        await expect.poll(() => queue.length).toBe(way === "from a queue" ? 6 : 0);
+        for (const send of queue.splice(0)) send();
+        await answered;
+      }
+      expect(served.count).toBe(3);
+      expect((await store.get?.("caller"))?.totalHits).toBe(3);
+    },
+  );
+
+  test("give their own hit back when the caller leaves", async () => {
+    const store = newStore({ entry: `left ${version}` });
+    const { served, port } = await skippingService(store, (response) => response.statusCode === 429 && response.end());
+    const used = () => store.get("caller").then((info) => info?.totalHits ?? 0);
+    for (let round = 1; round <= 3; round++) {
+      const sockets = [1, 2, 3, 4, 5].map(() => connect(port, "127.0.0.1"));
+      for (const socket of sockets) socket.write(`${REQUEST}\r\n`);
+      await expect.poll(() => served.count).toBe(3 * round);
+      await expect.poll(() => sockets.filter(({ bytesRead }) => bytesRead > 0).length).toBe(2);
+      expect(await used()).toBe(3);
+      for (const socket of sockets) socket.destroy();
+      await expect.poll(used).toBe(0);
+    }
+  });
+});
+
+describe("a store with express-rate-limit 7.5.1", () => {
+  test.each(["skipFailedRequests", "skipSuccessfulRequests"])("is refused with %s", (skip) => {
+    const store = newStore({});
+    expect(() => rateLimit7({ ...MINUTE, store, [skip]: true })).toThrow(
+      `${skip}: expected false with express-rate-limit before 8.4.1, whose refused requests would give back what others paid.`,
+    );
+    expect(() => rateLimit7({ ...MINUTE, store: newStore({}), [skip]: false })).not.toThrow();
+  });
+});
+
 describe("the store", () => {
   test("counts by key: hits, decrements, resets, and what is used without a hit", async () => {
     const store = readyStore({ entry: "contract" });
@@ -113,6 +201,13 @@ describe("the store", () => {
     expect((await store.increment("a")).totalHits).toBe(1);
     await store.decrement("never seen");
     expect((await store.increment("never seen")).totalHits).toBe(1);
+  });
+
+  test.each([undefined, null])("counts callers whose key is %s together", async (key) => {
+    const store = newStore({ entry: `no key ${key}` });
+    const ask = await serviceWith({ ...MINUTE, store, keyGenerator: () => key as unknown as string });
+    const answers = [await ask(), await ask(), await ask(), await ask()];
+    expect(answers.map(({ status }) => status)).toEqual([200, 200, 200, 429]);
   });
 
   test("totals at most one more than the limit, with the time at which the hit could pass", async () => {

@@ -87,6 +87,12 @@ describe("processes with the store", () => {
     });
   });
 
+  test("count callers without a key together", async () => {
+    const keyGenerator = () => undefined as unknown as string;
+    const service = await serviceWith({ max: 2, keyGenerator, store: newStore({ entry: "no key" }) });
+    expect(await statusesOf(service, "/", 3)).toEqual([200, 200, 429]);
+  });
+
   test("let rules decide if configured, for all routes and for one", async () => {
     const options = { max: 1, timeWindow: "90s", store: newStore({ entry: "ruled", ruleDecides: true }) };
     const service = await serviceWith(options, { max: 2 });

@@ -2,7 +2,7 @@
 
 import { execFileSync } from "node:child_process";
 import { mkdirSync, readFileSync, utimesSync, writeFileSync } from "node:fs";
-import { join, resolve } from "node:path";
+import { dirname, join, resolve } from "node:path";
 import { describe, expect, test } from "vitest";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 
@@ -39,6 +39,23 @@ describe("packages", () => {
     expect(said()).toBe("");
     written("client/src/client.ts", 3_000);
     expect(said()).toBe("Compiling ...\n");
+  });
+
+  test("the service's package has what the README leads to, and nothing that an example has installed", () => {
+    const folder = temporaryFolder("headgate-packed");
+    const wanted = ["CHANGELOG.md", "deploy/cases/edge.yaml", "deploy/envoy/envoy.yaml", "examples/express/server.mjs"];
+    const unwanted = ["examples/express/node_modules/a/index.js", "examples/express/package-lock.json"];
+    for (const path of [...wanted, ...unwanted]) {
+      mkdirSync(dirname(join(folder, path)), { recursive: true });
+      writeFileSync(join(folder, path), "");
+    }
+    writeFileSync(join(folder, "package.json"), textOf("package.json"));
+    const said = execFileSync("npm", ["pack", "--dry-run", "--json", "--ignore-scripts"], {
+      cwd: folder,
+      encoding: "utf8",
+    });
+    const packed = [...said.matchAll(/"path": "(.+)"/g)].map(([, path = ""]) => path);
+    expect(packed.toSorted()).toEqual([...wanted, "package.json"].toSorted());
   });
 
   test("each names the licence of the repository, and so does the chart", () => {
