@@ -35,6 +35,9 @@ const PARTS: Readonly<Record<string, Advice>> = {
   snapshot: warning("headgatesnapshotfails").advises(
     "Calls are still decided; a crash would lose the counts since the last snapshot.",
   ),
+  "admin tokens": warning(TABLE).advises(
+    "Calls are still decided. Put a token into ADMIN_TOKEN_FILE, or correct the file; it is read again within 5 seconds.",
+  ),
   start: warning("start-and-shutdown").advises("Wait for it to start."),
   shutdown: warning("start-and-shutdown").advises("No action if the shutdown is intended."),
 };

@@ -6,7 +6,7 @@ import { readFileSync } from "node:fs";
 import type { Clock } from "../../engine/base/clock.ts";
 import { ConfigError } from "../../engine/base/errors.ts";
 import type { Log } from "../../engine/base/log.ts";
-import { errorMessage } from "../../engine/base/thrown.ts";
+import { errorCode, errorMessage } from "../../engine/base/thrown.ts";
 import { MICROS_PER_SECOND } from "../../engine/base/units.ts";
 import { ADMIN_TOKEN } from "../../process/settings/value-types.ts";
 import type { Settings } from "../../process/settings.ts";
@@ -29,7 +29,8 @@ interface Token {
 export class Tokens {
   readonly #file: string | undefined;
   readonly #clock: Clock;
-  readonly #log: Pick<Log, "info" | "error">;
+  readonly #log: Pick<Log, "info" | "warn" | "error">;
+  readonly #onTrouble: (trouble: string | undefined) => void;
   #tokens: readonly Token[];
   /** What was found in place of the file at the last look: its text, or why it could not be read. */
   #found = "";
@@ -37,15 +38,20 @@ export class Tokens {
   /** False if no token is configured: then access depends on the caller's address. */
   readonly isAsked: boolean;
 
-  /** Reads the file, if one counts. Throws ConfigError if it can't be used. */
+  /**
+   * Reads the file, if one counts. Throws ConfigError if it can't be used. `onTrouble` is told what is wrong with a changed file, and
+   * when nothing is any more.
+   */
   constructor(
     { adminToken: token, adminTokenFile: file }: TokenSettings,
     clock: Clock,
-    log: Pick<Log, "info" | "error">,
+    log: Pick<Log, "info" | "warn" | "error">,
+    onTrouble: (trouble: string | undefined) => void = () => undefined,
   ) {
     this.#file = file;
     this.#clock = clock;
     this.#log = log;
+    this.#onTrouble = onTrouble;
     this.#lookedUs = clock.nowUs();
     this.#tokens = token === undefined ? [] : [{ name: "ADMIN_TOKEN", digest: digestOf(token) }];
     this.isAsked = token !== undefined || file !== undefined;
@@ -53,6 +59,7 @@ export class Tokens {
     try {
       this.#found = readFileSync(file, "utf8");
       this.#tokens = readTokens(this.#found, file);
+      if (this.#tokens.length === 0) throw new Error(`expected a token in ${file}, found none`);
     } catch (cause) {
       throw new ConfigError("CONFIG_SETTINGS", `ADMIN_TOKEN_FILE: ${errorMessage(cause)}`);
     }
@@ -60,34 +67,47 @@ export class Tokens {
 
   /** The name of the token, or undefined if it is not in force. The time taken depends on the text's length alone. */
   nameOf(text: string): string | undefined {
-    this.#look();
+    this.look();
     const digest = digestOf(text);
     let name: string | undefined;
     for (const token of this.#tokens) if (timingSafeEqual(token.digest, digest)) name = token.name;
     return name;
   }
 
-  #look(): void {
+  /** Reads the file again if it is time to. */
+  look(): void {
     const file = this.#file;
     const nowUs = this.#clock.nowUs();
     if (file === undefined || nowUs - this.#lookedUs < LOOK_EVERY_US) return;
     this.#lookedUs = nowUs;
     const before = this.#found;
-    let found = "";
     try {
-      found = readFileSync(file, "utf8");
-      if (found === before) return;
-      this.#tokens = readTokens(found, file);
-      this.#log.info({ file, names: this.#tokens.map(({ name }) => name) }, "changed admin tokens are in force");
+      this.#found = readText(file);
+      if (this.#found === before) return;
+      this.#tokens = readTokens(this.#found, file);
     } catch (cause) {
+      // Text that can't be read is more likely a mistake than meant to revoke.
       const why = errorMessage(cause);
-      found ||= why;
-      // A file that can't be used is reported once.
-      if (found !== before)
-        this.#log.error({ file, why }, "changed admin tokens are invalid; the old ones stay in force");
-    } finally {
-      this.#found = found;
+      if (this.#found === before) this.#found = why;
+      if (this.#found === before) return;
+      this.#log.error({ file, why }, "changed admin tokens are invalid; the old ones stay in force");
+      this.#onTrouble(`changed admin tokens are invalid, the old ones stay in force: ${why}`);
+      return;
     }
+    const names = this.#tokens.map(({ name }) => name);
+    if (names.length > 0) this.#log.info({ file, names }, "changed admin tokens are in force");
+    else this.#log.warn({ file }, "all admin tokens are revoked: nobody may use admin pages");
+    this.#onTrouble(names.length > 0 ? undefined : `no admin token is in force: ${file} has none`);
+  }
+}
+
+/** The file's text; none if there is no file: whoever empties or deletes it revokes all tokens. */
+function readText(file: string): string {
+  try {
+    return readFileSync(file, "utf8");
+  } catch (cause) {
+    if (errorCode(cause) === "ENOENT") return "";
+    throw cause;
   }
 }
 
@@ -106,7 +126,6 @@ function readTokens(read: string, file: string): readonly Token[] {
     if (tokens.length === TOKENS_MAX) throw new Error(`expected at most ${TOKENS_MAX} tokens in ${file}`);
     tokens.push({ name, digest: digestOf(text) });
   }
-  if (tokens.length === 0) throw new Error(`expected a token in ${file}, found none`);
   return tokens;
 }
 

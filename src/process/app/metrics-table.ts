@@ -1,5 +1,6 @@
 // All metrics but those of rules: name, labels, help, and where the value comes from. docs/metrics.md explains them.
 
+import { MICROS_PER_SECOND } from "../../engine/base/units.ts";
 import { ON_STORE_FAILURE_NAMES } from "../../engine/domain/limit.ts";
 import { textOf } from "../../engine/domain/request.ts";
 import { RUNTIME_KINDS } from "../../engine/runtime/runtime-limit.ts";
@@ -138,6 +139,9 @@ export const METRICS = {
     "Connections ended, and streams refused or reset, because of the peer. With GRPC_TRANSPORT=grpc-js only `waiting_streams`, `partial_requests`, `stream_flood`.",
   ),
 
+  storeDeadline: gauge("headgate_store_deadline_seconds", ({ settings: { storeDeadlineUs, backendType } }) =>
+    backendType === "memory" ? undefined : storeDeadlineUs / MICROS_PER_SECOND,
+  ).means("STORE_DEADLINE, for the alert HeadgateStoreSlow."),
   storeTime: histogram("headgate_store_seconds", ({ storeCounts }) => [[storeCounts.roundTrip, {}]]).means(
     "Time of one round trip to the shared store.",
   ),

@@ -32,6 +32,8 @@ import { publishReports } from "./publish-report.ts";
 import { readState } from "./state-page.ts";
 import { openTls } from "./tls-watch.ts";
 
+/** How often ADMIN_TOKEN_FILE is read, unless somebody comes with a token. */
+const TOKENS_LOOK_MS = 5_000;
 const KEEPALIVE_MS = 60_000;
 const CONCURRENT_STREAMS_MAX = 4_096;
 /** Most complete requests to /json under way, however high IN_FLIGHT_MAX is: each may hold a body of JSON_BYTES_MAX bytes. */
@@ -152,6 +154,9 @@ function adminSources(parts: AppParts): AdminSources {
     onRequestError: options.onRequestError,
   });
   const ofNode = openNodeMetrics();
+  const onTrouble = (trouble: string | undefined) => health.setNote("admin tokens", trouble);
+  const tokens = new Tokens(settings, parts.clock, parts.logger, onTrouble);
+  parts.running.watches.push(setInterval(() => tokens.look(), TOKENS_LOOK_MS).unref());
   const conditions = watchConditions(parts);
   publishReports(parts, conditions);
   return {
@@ -166,7 +171,7 @@ function adminSources(parts: AppParts): AdminSources {
     state: (scope) => readState(parts, conditions(), scope),
     history: async () => parts.history.view() ?? null,
     top: parts.topKeys && ((question) => readTop(parts, question)),
-    tokens: new Tokens(settings, parts.clock, parts.logger),
+    tokens,
     watch: parts.adminWatch,
     onError: (error) => calls.internalFailed(error),
   };

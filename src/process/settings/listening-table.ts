@@ -67,7 +67,7 @@ export const LISTENING_SETTINGS = {
     "none: only the same host gets these pages, nobody gets `/limits`",
   ),
   adminTokenFile: optional("ADMIN_TOKEN_FILE", FILE).means(
-    "File with up to 64 tokens instead: one per line, optionally after a name for the log. Reloaded when it changes.",
+    "File with up to 64 tokens instead: one per line, optionally after a name for the log. Reloaded when it changes; emptied or deleted, it revokes all.",
   ),
   debugHost: setting("DEBUG_HOST", HOST_NAME, "0.0.0.0").means("Address of the gRPC, HTTP and debug port."),
   debugPort: optional("DEBUG_PORT", PORT).means(

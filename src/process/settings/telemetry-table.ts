@@ -73,7 +73,7 @@ export const TELEMETRY_SETTINGS = {
   ),
   extraTags: setting("EXTRA_TAGS", TAGS, new Map()).means("Tags of all statsd counters: `key:value,key2:value2`."),
   metricValuesMax: setting("METRIC_VALUES_MAX", wholeNumber(0, 10_000), 200).means(
-    "Maximum caller-supplied values used as metric labels, per rule. More count as `other`.",
+    "Maximum caller-supplied values used as metric labels, per rule; at most 10,000. More count as `other`.",
   ),
   metricRulesMax: setting("METRIC_RULES_MAX", wholeNumber(1, 1_000_000), 2_000).means(
     "Maximum rules, and callers' values, with their own metric series per domain: six each, up to 14 with holds. Later ones are summed as `(other rules)`.",

@@ -23,15 +23,18 @@ function open() {
   const events: string[] = [];
   const log = {
     info: ({ names }: { names: readonly string[] }) => events.push(`changed: ${names.join()}`),
+    warn: () => events.push("revoked"),
     error: ({ why }: { why: string }) => events.push(`refused: ${why}`),
   };
-  const tokens = new Tokens({ adminToken: undefined, adminTokenFile: file }, clock, log as never);
+  const troubles: (string | undefined)[] = [];
+  const onTrouble = (trouble: string | undefined) => troubles.push(trouble);
+  const tokens = new Tokens({ adminToken: undefined, adminTokenFile: file }, clock, log as never, onTrouble);
   /** Names after the file may be looked at again. */
   const later = (text: string) => {
     clock.advanceSeconds(2);
     return tokens.nameOf(text);
   };
-  return { tokens, later, events };
+  return { tokens, later, events, troubles };
 }
 
 test("one per line, with a name or without, comments and blank lines aside", async () => {
@@ -64,24 +67,39 @@ test("a link that is swapped, as Kubernetes does, counts as a change", async () 
   expect([later(FIRST), later(FIRST.replace("first", "other"))]).toEqual([undefined, "line 1"]);
 });
 
+// Promise(operators): Emptying or deleting ADMIN_TOKEN_FILE revokes all tokens, and the page says so.
+test.each([
+  { name: "emptied", change: () => writeFile(file, "") },
+  { name: "left with a comment", change: () => writeFile(file, `# ${FIRST}\n\n`) },
+  { name: "deleted", change: () => rm(file) },
+  { name: "a link to nothing", change: () => linkInstead("nothing") },
+])("a file that is $name revokes all tokens, is logged once, and may have tokens again", async ({ change }) => {
+  await writeFile(file, FIRST);
+  const { tokens, later, events, troubles } = open();
+  await change();
+  expect([later(FIRST), later(FIRST), later(""), tokens.isAsked]).toEqual([undefined, undefined, undefined, true]);
+  expect([events, troubles]).toEqual([["revoked"], [expect.stringMatching(/no admin token is in force/)]]);
+  await rm(file, { force: true });
+  await writeFile(file, `carol ${SECOND}`);
+  expect([later(SECOND), later(FIRST), troubles.at(-1)]).toEqual(["carol", undefined, undefined]);
+});
+
 async function linkInstead(target: string): Promise<void> {
   await symlink(target, join(folder, "next"));
   await rename(join(folder, "next"), file);
 }
 
 test.each([
-  { name: "emptied", change: () => writeFile(file, "\n"), says: /found none/ },
   { name: "filled with nonsense", change: () => writeFile(file, Buffer.from([0, 255, 1])), says: /line 1/ },
   { name: "given a token that is short", change: () => writeFile(file, "short"), says: /16 to 1024 .* line 1/ },
-  { name: "taken away", change: () => rm(file), says: /ENOENT/ },
   { name: "a link to itself", change: () => linkInstead("token"), says: /ELOOP/ },
   { name: "a link into a file", change: () => linkInstead("/dev/null/token"), says: /ENOTDIR/ },
 ])("a file that is $name leaves the previous tokens in force, and is logged once", async ({ change, says }) => {
   await writeFile(file, FIRST);
-  const { later, events } = open();
+  const { later, events, troubles } = open();
   await change();
   expect([later(FIRST), later(FIRST), later("short")]).toEqual(["line 1", "line 1", undefined]);
-  expect(events).toEqual([expect.stringMatching(says)]);
+  expect([events, troubles]).toEqual([[expect.stringMatching(says)], [expect.stringMatching(says)]]);
   await rm(file, { force: true });
   await writeFile(file, `carol ${SECOND}`);
   expect(later(SECOND)).toBe("carol");
