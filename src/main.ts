@@ -35,6 +35,8 @@ async function serve(): Promise<void> {
   const clock = new SystemClock();
   const { logger, logOutput } = openLog(settings, new DayClock(clock));
   for (const warning of settings.warnings) logger.warn(warning);
+  if (settings.servesExamples)
+    logger.warn({ rules: settings.rulesDir }, "RULES_DIR is not set: example rules are served");
   let running: Running | undefined;
   // Before the process shows that it runs: without a handler a signal would kill it.
   const asked = askedToEnd();
@@ -83,7 +85,9 @@ async function end(
   signal: NodeJS.Signals,
   { settings, logger }: { readonly settings: Settings; readonly logger: Logger },
 ): Promise<void> {
-  logger.info({ signal }, "shutting down");
+  const delayMs = signal === "SIGTERM" ? settings.shutdownDelayMs : 0;
+  const further = delayMs > 0 ? `, serving for another ${delayMs / 1_000} s (SHUTDOWN_DELAY)` : "";
+  logger.info({ signal }, `shutting down${further}`);
   for (const again of ["SIGTERM", "SIGINT"] as const) process.once(again, () => process.exit(1));
   // SIGINT comes from a person at a terminal: no load balancer has to notice first.
   await running.stop({ delays: signal === "SIGTERM" });

@@ -265,16 +265,17 @@ function backendTypeOf({ backendType, redisUrl, postgresUrl }: TableValues): Bac
 
 /**
  * The absolute path of the directory of the rule files. `readsEveryFile` in the RUNTIME_* directory, where every file is one; without
- * `readsFiles` rules come from a control plane alone.
+ * `readsFiles` rules come from a control plane alone. `servesExamples`: nothing names a directory.
  */
 function rulesPlace(values: TableValues, env: Environment) {
   if (values.rulesDir !== undefined)
-    return { rulesDir: resolve(values.rulesDir), readsEveryFile: false, readsFiles: true };
+    return { rulesDir: resolve(values.rulesDir), readsEveryFile: false, readsFiles: true, servesExamples: false };
   const readsFiles = values.configType === "file";
   const usesRuntime = [env.RUNTIME_ROOT, env.RUNTIME_SUBDIRECTORY].some((text) => (text ?? "").trim() !== "");
-  if (!usesRuntime) return { rulesDir: PACKAGE_RULES_DIR, readsEveryFile: false, readsFiles };
+  if (!usesRuntime)
+    return { rulesDir: PACKAGE_RULES_DIR, readsEveryFile: false, readsFiles, servesExamples: readsFiles };
   const directory = join(values.runtimeRoot, values.runtimeSubdirectory, values.runtimeAppDirectory);
-  return { rulesDir: resolve(directory), readsEveryFile: true, readsFiles };
+  return { rulesDir: resolve(directory), readsEveryFile: true, readsFiles, servesExamples: false };
 }
 
 function prometheusAddress(values: TableValues): TableValues["prometheusAddress"] {

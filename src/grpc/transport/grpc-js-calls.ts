@@ -78,7 +78,7 @@ export function unaryImplementation(method: UnaryMethod, context: CallContext): 
     setImmediate(() => {
       if (call.cancelled) end(null, null);
       else if (deadlineUs <= clock.nowUs()) {
-        reply.fail(GrpcStatus.deadlineExceeded, "the deadline passed before the call was read");
+        reply.fail(GrpcStatus.deadlineExceeded, "SERVICE_DEADLINE: the deadline passed before the call was read");
       } else {
         try {
           method.handler.handle(call.request, deadlineUs, reply);

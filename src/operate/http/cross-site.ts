@@ -52,12 +52,20 @@ export function whyCrossSiteOnOpenPage(request: IncomingMessage, hosts: readonly
   const { host } = request.headers;
   // Only programs send no host.
   const isOurs = host === undefined || host === "" || isOwnHost(host, hosts);
-  return isOurs ? whyCrossSite(request) : "names a host that HTTP_HOSTS does not list";
+  if (isOurs) return whyCrossSite(request);
+  const name = nameIn(host);
+  const remedy =
+    name === undefined ? "" : `; if it is this port's own name, set HTTP_HOSTS=${[...hosts, name].join(",")}`;
+  return `names a host that HTTP_HOSTS does not list${remedy}`;
+}
+
+function nameIn(host: string): string | undefined {
+  return HOST_WITH_PORT.exec(host.toLowerCase())?.[1];
 }
 
 // The owner of a public name may point it at an address in here (DNS rebinding); then a page from there has this port's origin.
 function isOwnHost(host: string, hosts: readonly string[]): boolean {
-  const name = HOST_WITH_PORT.exec(host.toLowerCase())?.[1];
+  const name = nameIn(host);
   if (name === undefined) return false;
   if (!name.includes(".") || name.startsWith("[") || isIPv4(name)) return true;
   return [...PRIVATE_HOSTS, ...hosts].some((one) => (one.startsWith("*") ? name.endsWith(one.slice(1)) : name === one));

@@ -105,9 +105,14 @@ export abstract class RuleSource {
   /** Puts a good set in force, unless it is in force already. `part` is what has been found good. */
   protected accept(part: RulesPart, ruleSet: RuleSet): "loaded" | "unchanged" {
     const { clock, log, origin } = this.#options;
+    const wasRefused = this.#errors.has(part);
     this.forgetError(part);
     if (ruleSet.hash === this.#current?.hash) {
-      log.info({ ...origin, hash: ruleSet.hash, version: this.#current.version }, "rules are unchanged");
+      const { version, hash } = this.#current;
+      const says = wasRefused
+        ? `the rules are usable again; unchanged since version ${version}`
+        : "rules are unchanged";
+      log.info({ ...origin, hash, version }, says);
       return "unchanged";
     }
     this.#current = ruleSet;

@@ -288,7 +288,7 @@ class UnaryStream extends GrpcCall implements UnaryReply {
       return;
     }
     if (this.deadlineUs !== Number.POSITIVE_INFINITY && this.deadlineUs <= server.turnNowUs()) {
-      this.refuse(GrpcStatus.deadlineExceeded, "the deadline passed before the call was read");
+      this.refuse(GrpcStatus.deadlineExceeded, "SERVICE_DEADLINE: the deadline passed before the call was read");
       return;
     }
     server.inFlight++;

@@ -28,6 +28,8 @@ export class SpanQueue implements SpanProcessor {
   #timer: NodeJS.Timeout | undefined;
   #soon: NodeJS.Immediate | undefined;
   #underWay: Promise<void> | undefined;
+  /** Ends the batch under way as lost. */
+  #giveUp: ((error: Error) => void) | undefined;
   #isClosed = false;
   /** Numbers of spans: taken by the collector, lost in sending, and never sent. */
   sent = 0;
@@ -64,12 +66,13 @@ export class SpanQueue implements SpanProcessor {
     }
   }
 
-  /** Takes no more spans and drops those that wait; call `forceFlush` before. */
+  /** Takes no more spans, drops those that wait and gives up those under way; call `forceFlush` before. */
   shutdown(): Promise<void> {
     this.#isClosed = true;
     this.#clearTimers();
     this.dropped += this.#waiting.length;
     this.#waiting = [];
+    this.#giveUp?.(new Error("the process ends"));
     this.#options.cutOff();
     return Promise.resolve();
   }
@@ -103,6 +106,7 @@ export class SpanQueue implements SpanProcessor {
         if (isOver) return;
         isOver = true;
         clearTimeout(timer);
+        this.#giveUp = undefined;
         if (error === undefined) this.sent += batch.length;
         else {
           this.failed += batch.length;
@@ -114,6 +118,7 @@ export class SpanQueue implements SpanProcessor {
         cutOff();
         end(new Error(`the collector did not answer within ${exportMs} ms`));
       }, exportMs).unref();
+      this.#giveUp = end;
       try {
         exporter.export(batch, ({ code, error }) =>
           end(code === SUCCESS ? undefined : (error ?? new Error("refused"))),

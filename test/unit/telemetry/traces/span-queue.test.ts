@@ -123,13 +123,14 @@ test("an exporter that throws loses its batch and nothing else", async () => {
   expect(rig.counts()).toEqual({ sent: 0, failed: 3, dropped: 0 });
 });
 
-test("after its shutdown nothing is taken or sent, and what waited is counted", async () => {
+test("its shutdown counts what waited and what was under way; after it nothing is taken or sent", async () => {
   const rig = new Rig();
   rig.end(1, 3);
   await vi.advanceTimersByTimeAsync(0);
   rig.end(4, 5);
   await rig.queue.shutdown();
   expect(rig.cuts).toBe(1);
+  expect(rig.counts()).toEqual({ sent: 0, failed: 3, dropped: 2 });
   rig.open.pop()?.(FAILED);
   rig.end(6, 7);
   await vi.advanceTimersByTimeAsync(10_000);
@@ -173,7 +174,6 @@ test("whatever comes in whatever order: within its bounds, in order, and every s
       const numbers = rig.batches.flat().map(Number);
       expect(numbers).toEqual([...new Set(numbers)].sort((a, b) => a - b));
       await rig.queue.shutdown();
-      for (const done of rig.open.splice(0)) done(FAILED);
       const { sent, failed, dropped } = rig.counts();
       expect(sent + failed + dropped).toBe(ended);
     }),
