@@ -7,6 +7,7 @@ import { errorCode, fileTrouble } from "../../engine/base/thrown.ts";
 import { durationWords } from "../../engine/base/units.ts";
 import { visible } from "../../engine/base/visible.ts";
 import { oneByteOf } from "../../engine/domain/request.ts";
+import { looksLikeAddress } from "../../engine/rules/known-keys.ts";
 import { formatProblem } from "../../engine/rules/problems.ts";
 import type { RuleSet } from "../../engine/rules/rule-set.ts";
 import { compileOptions } from "../../process/settings.ts";
@@ -133,7 +134,7 @@ async function writeFiles(files: DomainFiles, folder: string, terminal: Terminal
   try {
     await mkdir(folder, { recursive: true });
     for (const { domain, text } of files) {
-      path = join(folder, `${domain.replace(/[^\w.-]/g, "_")}.yaml`);
+      path = join(folder, `${domain.replace(/[^\w.-]|^\./g, "_")}.yaml`);
       await writeFile(path, text, { flag: "wx" });
       terminal.out(`${visible(path)}\n`);
     }
@@ -153,8 +154,22 @@ function notesOf(shape: Shape, outcomes: ReadonlyMap<string, LimitReport>, wante
   const outcome = outcomes.get(`${shape.domain}/${shape.keys.join("/")}`);
   return [
     outcomeNote(shape, outcome),
+    ...keyNotes(shape),
     ...(shape.use?.hold === undefined ? [] : holdNotes(shape.use, wanted, outcome?.holds)),
   ];
+}
+
+/** Names of entries that more often say how much a call takes than who calls. */
+const AMOUNT_NAME = /weight|cost|price|tokens|size|bytes|amount|units|points|hits|count$/i;
+
+/** What the last key may be meant for instead. */
+function keyNotes({ keys, endsInNumbers }: Shape): string[] {
+  const key = keys.at(-1) ?? "";
+  if (keys.length > 1 && endsInNumbers && AMOUNT_NAME.test(key))
+    return [
+      `all values of ${visible(key)} are numbers: a cost? Then remove this rule, and write cost: { entry: ${visible(key)} } at the one above`,
+    ];
+  return looksLikeAddress(key) ? [`addresses? address: { ipv6: 64 } makes one caller of all that a host has`] : [];
 }
 
 function holdNotes(use: HoldUse, { percentile, headroom }: Wanted, holds: LimitReport["holds"] = null): string[] {

@@ -1,7 +1,7 @@
 // `headgate suggest` on real files: rules that `check` accepts and `simulate` confirms.
 
 import { writeFileSync } from "node:fs";
-import { join } from "node:path";
+import { basename, join } from "node:path";
 import { expect, test } from "vitest";
 import type { SimulationReport } from "../../../src/tools/simulate/report.ts";
 import { runProgram } from "../../support/run-program.ts";
@@ -86,6 +86,38 @@ function streamsOf(settle: string, tookSeconds: number): string {
   const inOrder = lines.flat().sort((a, b) => a.at.localeCompare(b.at));
   return inOrder.map((one) => `${JSON.stringify(one)}\n`).join("");
 }
+
+test("asks whether numbers are costs, and whether a key is an address", async () => {
+  const calls = join(folder, "weights.jsonl");
+  const numbered = (keys: readonly string[]) => callsOf("edge", keys, 9).replaceAll('"value ', '"');
+  writeFileSync(
+    calls,
+    numbered(["plan", "weight"]) +
+      callsOf("edge", ["user", "cost"], 9) +
+      numbered(["a", "user_id"]) +
+      numbered(["client_ip"]),
+  );
+  const { out } = await runProgram(["suggest", calls]);
+  expect(out.match(/# (?:all values|addresses).*/g)).toEqual([
+    "# all values of weight are numbers: a cost? Then remove this rule, and write cost: { entry: weight } at the one above",
+    "# addresses? address: { ipv6: 64 } makes one caller of all that a host has",
+  ]);
+});
+
+test("makes no hidden file for a domain that begins with a dot", async () => {
+  const calls = join(folder, "dots.jsonl");
+  writeFileSync(calls, [".", "..", ".git", "a.b"].map((domain) => callsOf(domain, ["user"], 2)).join(""));
+  const out = join(folder, "dotted");
+  const { out: names } = await runProgram(["suggest", calls, "--out", out]);
+  expect(
+    names
+      .trim()
+      .split("\n")
+      .map((name) => basename(name))
+      .toSorted(),
+  ).toEqual(["_.yaml", "_..yaml", "_git.yaml", "a.b.yaml"].toSorted());
+  expect((await runProgram(["check", out])).out).toContain("4 domains");
+});
 
 test("proposes holds from what calls have used, which check accepts and simulate confirms", async () => {
   const streams = join(folder, "streams.jsonl");

@@ -1,6 +1,6 @@
 // Kinds of descriptors in a recording: domain and keys, in order. Each may become a rule, whose callers are the values.
 
-import { base64Unless, type Descriptor, textOf } from "../../../engine/domain/request.ts";
+import { base64Unless, type Descriptor, oneByteOf, textOf } from "../../../engine/domain/request.ts";
 import { CallerPeaks, callersLeft } from "./caller-peaks.ts";
 import { type HeldCall, type HoldNames, speaksOfHold } from "./held-calls.ts";
 import { HoldUse } from "./hold-use.ts";
@@ -15,6 +15,8 @@ export class Shape {
   /** Descriptors that pay: peeks, refunds and those with limits of their own are not counted. */
   calls = 0;
   readonly callers: CallerPeaks;
+  /** True: all values of its last key were whole numbers. */
+  endsInNumbers = true;
   /** Undefined for calls that hold nothing. */
   use: HoldUse | undefined;
   /** The rate and burst that it needs, at most AMOUNT_MAX, set after the first and after the second reading. */
@@ -28,7 +30,8 @@ export class Shape {
   }
 
   /** Learns from a descriptor of the first reading. `hits` count for the rate of their caller in this interval. */
-  learn(hits: number, heldCall: HeldCall | undefined, caller: string, stretch: number): void {
+  learn(hits: number, heldCall: HeldCall | undefined, descriptor: Descriptor, caller: string, stretch: number): void {
+    this.endsInNumbers &&= /^\d+$/.test(descriptor.value(oneByteOf(this.keys.at(-1) ?? "")) ?? "");
     if (heldCall !== undefined) {
       this.use ??= new HoldUse();
       this.use.learn(heldCall);

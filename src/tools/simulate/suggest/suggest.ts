@@ -71,7 +71,9 @@ async function measureRates(options: SuggestOptions, shapes: Shapes): Promise<vo
       const hits = held === undefined ? hitsOf(request, descriptor) : paidBy(heldCall);
       if (hits === 0 && heldCall === undefined) continue;
       const stretch = Math.floor(nowUs / STRETCH_US);
-      shapes.of(request.domain, descriptor)?.learn(hits, heldCall, callerName(descriptor, holdNames), stretch);
+      shapes
+        .of(request.domain, descriptor)
+        ?.learn(hits, heldCall, descriptor, callerName(descriptor, holdNames), stretch);
     }
   });
 }
