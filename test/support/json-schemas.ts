@@ -221,8 +221,12 @@ export function rulesSchema(): Schema {
     const ignored = REFERENCE_SECTIONS.has(name)
       ? [...REFERENCE_KEYS].filter((key) => !(SECTIONS[name].keys as readonly string[]).includes(key))
       : [];
-    const strays = ignored.map((key) => [key, { ...ANY, deprecated: true, description: "Ignored here." }]);
-    return [name.replaceAll(" ", "-"), shapeOf(Object.fromEntries([...strays, ...own]), REQUIRED[name])];
+    // By a pattern, because editors offer all properties.
+    const strays: Schema =
+      ignored.length === 0
+        ? {}
+        : { [`^(${ignored.join("|")})$`]: { ...ANY, deprecated: true, description: "Ignored here." } };
+    return [name.replaceAll(" ", "-"), shapeOf(Object.fromEntries(own), REQUIRED[name], strays)];
   });
   return schemaOf("Headgate rule file", Object.fromEntries(shapes));
 }
@@ -244,14 +248,16 @@ function schemaOf(title: string, $defs: Schema): Schema {
   return { $schema: "http://json-schema.org/draft-07/schema#", title, ...part("file"), $defs };
 }
 
-function shapeOf(properties: Schema, required: readonly string[] = []): Schema {
-  return { type: "object", properties, required, additionalProperties: false };
+function shapeOf(properties: Schema, required: readonly string[] = [], patternProperties: Schema = {}): Schema {
+  const patterns = Object.keys(patternProperties).length === 0 ? {} : { patternProperties };
+  return { type: "object", properties, ...patterns, required, additionalProperties: false };
 }
 
 function described(value: Schema | undefined, key: string, meanings: ReadonlyMap<string, string>): Schema {
   if (value === undefined) throw new Error(`no schema says what '${key}' may be`);
   const description = meanings.get(key);
-  return description === undefined ? value : { description, ...value };
+  // Without a title of its own, editors show the file's.
+  return description === undefined ? { title: key, ...value } : { title: key, description, ...value };
 }
 
 /** What the tables of a page say of each key, as text: the first row counts. */

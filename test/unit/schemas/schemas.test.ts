@@ -67,6 +67,16 @@ describe("the schema of rule files", () => {
     await expect(text).toMatchFileSnapshot("../../../deploy/schemas/rules.schema.json");
   });
 
+  test("offers an editor no key that is ignored, and accepts it", () => {
+    const { $defs } = rulesSchema() as {
+      $defs: Record<string, { properties: Record<string, { deprecated?: boolean }> }>;
+    };
+    const offered = Object.values($defs).flatMap(({ properties }) => Object.entries(properties));
+    expect(offered.filter(([, { deprecated }]) => deprecated).map(([key]) => key)).toEqual([]);
+    expect(Object.keys($defs.rule?.properties ?? {})).not.toContain("unit");
+    expect(errorsOf(isRules, { domain: "d", descriptors: [{ key: "a", unit: "day" }] })).toEqual([]);
+  });
+
   test("accepts every file that loads", () => {
     const good = read.filter(({ isGood }) => isGood);
     expect(good.length).toBeGreaterThan(30);
