@@ -28,21 +28,28 @@ export const DEFAULT_BOUNDS = {
    * Streams of all connections that wait for their peer: for the rest of a request, for a window for the answer, or in a call of health
    * or reflection. Some hundred bytes each, 2 KB in such a call. Beyond it every connection with more than its share (half of the bound,
    * divided by the connections) loses its oldest ones above the share, until it passes the bound on resets. So a peer with one such stream
-   * never loses it. Must be at least twice `connectionsMax`. grpc-js: grpc-js-streams.ts; Envoy: max_concurrent_streams, per connection only.
+   * never loses it, and if all have equally many, half of them are left. Must be at least twice `connectionsMax`. grpc-js: grpc-js-streams.ts; Envoy: max_concurrent_streams, per connection only.
    */
   waitingStreamsMax: 65_536,
   /**
-   * Bytes per connection of requests that are not whole or not handled, and of answers of health and reflection that the peer does not
-   * read. Room for four of the longest requests (4 MiB). Beyond it the call that needed the last bytes gets RESOURCE_EXHAUSTED. grpc-js: one
-   * message per stream; Envoy: 1 MiB (per_connection_buffer_limit_bytes).
+   * Bytes per connection of frames, header blocks and requests that are not whole or not handled, and of answers of health and reflection
+   * that the peer does not read. Room for four of the longest requests (4 MiB). Beyond it the call that needed the last bytes gets
+   * RESOURCE_EXHAUSTED. grpc-js: one message per stream; Envoy: 1 MiB (per_connection_buffer_limit_bytes).
    */
   partialBytesMax: 16_777_216,
   /**
-   * The same on all connections: sixteen connections at their bound. Beyond it the connection with the most ends; if that is the one that
-   * needed the last bytes, its call gets RESOURCE_EXHAUSTED. grpc-js: grpc-js-streams.ts; Envoy: its overload manager, if
-   * configured.
+   * The same on all connections: four connections at their bound, or 13 KB for each of 5,000. Beyond it connections with more than their
+   * share (half of the bound, divided by the connections) end, those first whose input has been incomplete longest, until three quarters
+   * are left. Calls mostly come whole in one read, and all others within milliseconds, so peers that never end theirs go first. grpc-js:
+   * grpc-js-streams.ts, for messages only; Envoy: its overload manager, if configured.
    */
-  partialBytesTotalMax: 268_435_456,
+  partialBytesTotalMax: 67_108_864,
+  /**
+   * Bytes of the header fields that the peers of all connections refer to (HPACK's dynamic tables): 5,000 connections that fill theirs
+   * although they are asked to keep to half, or all that are allowed, with Envoy's fields and traces. Beyond it connections with more than
+   * their share end by GOAWAY, those first that have been silent longest, until three quarters are left. node:http2, Envoy: no total.
+   */
+  headerTablesBytesMax: 67_108_864,
   /**
    * Bytes of output per connection that the peer has not read: a hundred thousand answers. Beyond it the connection ends. grpc-js: none;
    * Envoy stops reading at 1 MiB.
@@ -77,8 +84,8 @@ export const DEFAULT_BOUNDS = {
   /** Time within which a ping must be answered; gRPC's own default. Beyond it the connection ends. grpc-js: the same; Envoy: as configured. */
   keepaliveTimeoutMs: 20_000,
   /**
-   * Open connections: some 10 KB each while they idle, 200 MB in all. Beyond it a new socket is closed at once. grpc-js: none; Envoy: its
-   * overload manager, if configured.
+   * Open connections: 9 to 25 KB each while they idle, by what of their header table they fill; 180 to 250 MB in all, because of
+   * `headerTablesBytesMax`. Beyond it a new socket is closed at once. grpc-js: none; Envoy: its overload manager, if configured.
    */
   connectionsMax: 20_000,
 };

@@ -6,9 +6,8 @@ import { COMPRESSED, INVALID_TIMEOUT, TAKEN_ENCODING } from "../grpc-headers.ts"
 import { ControlFrame, type ControlFrameAllowances } from "./bounds.ts";
 import { type Connection, RECEIVE_WINDOW } from "./connection.ts";
 import type { UnaryCalls } from "./grpc-call.ts";
-import { areTrailersValid, HeaderMemory, RequestHead, Route, readHead } from "./header-blocks.ts";
+import { areTrailersValid, RequestHead, Route, readHead } from "./header-blocks.ts";
 import { HpackDecoder } from "./hpack/decoder.ts";
-import { HeaderList } from "./hpack/header-list.ts";
 import type { Http2Server } from "./http2-server.ts";
 import { ControlFrames, HeaderIntake } from "./other-frames.ts";
 import {
@@ -42,10 +41,9 @@ export class FrameIntake implements FrameSink {
   readonly #control: ControlFrames;
   readonly #blocks: HeaderIntake;
   readonly #decoder: HpackDecoder;
-  readonly #list = new HeaderList();
-  readonly #memory = new HeaderMemory();
-  #head = new RequestHead();
   #receiveWindow = RECEIVE_WINDOW;
+  // What of `partialBytes` is of frames and header blocks that have not ended.
+  #unfinishedBytes = 0;
   /** Number of complete frames and header blocks. */
   pieces = 0;
   /** Takes what the socket reads after the preface. */
@@ -61,7 +59,8 @@ export class FrameIntake implements FrameSink {
     this.#allowances = connection.allowances;
     this.#control = new ControlFrames(connection);
     this.#blocks = new HeaderIntake(server.bounds, (...block) => this.#takeBlock(...block));
-    this.#decoder = new HpackDecoder(server.bounds.headerListBytesMax, server.headerScratch);
+    this.#decoder = new HpackDecoder(server.bounds.headerListBytesMax, server.headerScratch, server.headerValues);
+    connection.onClosed = () => this.#drop();
   }
 
   /** True if a frame or a header block has begun and not ended. */
@@ -76,10 +75,29 @@ export class FrameIntake implements FrameSink {
     connection.beginRead();
     try {
       this.#reader.read(chunk, start);
+      this.#countUnfinished();
     } catch (error) {
       connection.fail(error);
     }
     connection.flush();
+  }
+
+  #countUnfinished(): void {
+    const more = this.#reader.keptBytes + this.#blocks.keptBytes - this.#unfinishedBytes;
+    if (more === 0 || this.#connection.isClosed) return;
+    this.#unfinishedBytes += more;
+    if (this.#connection.keep(more)) return;
+    const text = "too many frames and header blocks that do not end";
+    throw new ConnectionError(ErrorCode.enhanceYourCalm, text, "partial_requests");
+  }
+
+  // The connection has closed; its socket may stay for seconds.
+  #drop(): void {
+    this.#reader.drop();
+    this.#blocks.drop();
+    this.#decoder.table.clear();
+    this.#connection.keep(-this.#unfinishedBytes);
+    this.#unfinishedBytes = 0;
   }
 
   takeFrame(type: number, flags: number, streamId: number, bytes: Buffer, start: number, end: number): boolean {
@@ -165,16 +183,7 @@ export class FrameIntake implements FrameSink {
       return;
     }
     this.#streams.lastId = id;
-    const { generation } = this.#decoder.table;
-    let head = this.#memory.find(bytes, start, end, generation);
-    if (head !== undefined) this.#server.counts.headerBlocksRemembered++;
-    else {
-      head = this.#head;
-      this.#decode(bytes, start, end);
-      readHead(this.#list, this.#server.known, head);
-      const mayRemember = this.#list.isRepeatable && (head.route === Route.unary || head.route === Route.streamed);
-      if (mayRemember && this.#memory.remember(bytes, start, end, generation, head)) this.#head = new RequestHead();
-    }
+    const head = this.#headOf(bytes, start, end);
     if (this.#connection.isClosedTo(id)) this.#streams.noteReset(id);
     else if (head.route === Route.malformed || (isEnd && head.contentLength > 0)) {
       this.#connection.refuse(id, ErrorCode.protocolError);
@@ -184,6 +193,23 @@ export class FrameIntake implements FrameSink {
       this.#open(id, head, isEnd);
       this.#server.shedIfCrowded();
     }
+  }
+
+  #headOf(bytes: Buffer, start: number, end: number): RequestHead {
+    const server = this.#server;
+    const { generation } = this.#decoder.table;
+    const known = server.headerMemory.find(bytes, start, end, generation);
+    if (known !== undefined) {
+      server.counts.headerBlocksRemembered++;
+      return known;
+    }
+    const { head, headerList } = server;
+    this.#decode(bytes, start, end);
+    readHead(headerList, server.known, head);
+    const mayRemember = headerList.isRepeatable && (head.route === Route.unary || head.route === Route.streamed);
+    if (mayRemember && server.headerMemory.remember(bytes, start, end, generation, head))
+      server.head = new RequestHead();
+    return head;
   }
 
   #open(id: number, head: RequestHead, isEnd: boolean): void {
@@ -226,7 +252,8 @@ export class FrameIntake implements FrameSink {
       throw new ConnectionError(code, "HEADERS on a stream that is closed, or not the client's to open");
     }
     if (stream.isRemoteDone) this.#connection.reset(stream, ErrorCode.streamClosed);
-    else if (!isEnd || !areTrailersValid(this.#list)) this.#connection.reset(stream, ErrorCode.protocolError);
+    else if (!isEnd || !areTrailersValid(this.#server.headerList))
+      this.#connection.reset(stream, ErrorCode.protocolError);
     else if (stream.contentLength >= 0 && stream.contentLength !== stream.received) {
       this.#connection.reset(stream, ErrorCode.protocolError);
     } else {
@@ -237,7 +264,9 @@ export class FrameIntake implements FrameSink {
 
   #decode(bytes: Buffer, start: number, end: number): void {
     this.#server.counts.headerBlocksDecoded++;
-    this.#decoder.decode(bytes, start, end, this.#list);
+    this.#decoder.decode(bytes, start, end, this.#server.headerList);
+    const { keptBytes } = this.#decoder.table;
+    if (keptBytes !== this.#connection.tableBytes) this.#connection.noteTable(keptBytes);
   }
 }
 
@@ -282,6 +311,17 @@ export class FrameReader {
     this.#sink = sink;
   }
 
+  /** Bytes that are kept of a frame that has not ended. */
+  get keptBytes(): number {
+    return this.#frame?.length ?? 0;
+  }
+
+  /** Forgets the frame that has not ended. */
+  drop(): void {
+    this.#frame = undefined;
+    this.#headFilled = 0;
+  }
+
   /** True if a frame has begun and not ended. */
   get isWithinFrame(): boolean {
     return this.#headFilled > 0 || this.#frame !== undefined;
@@ -308,7 +348,8 @@ export class FrameReader {
   }
 
   #begin(chunk: Buffer, at: number, size: number): void {
-    this.#frame = Buffer.allocUnsafe(size);
+    // Not of the pool: what is kept of its 8 KB would not be counted.
+    this.#frame = Buffer.allocUnsafeSlow(size);
     this.#frameFilled = chunk.copy(this.#frame, 0, at);
   }
 

@@ -119,11 +119,10 @@ export abstract class GrpcCall extends Stream {
 
   /** Adds to what is kept for calls. False if that is more than may be. */
   protected count(bytes: number): boolean {
-    const { server, connection } = this;
-    if (connection !== undefined) connection.partialBytes += bytes;
-    const isWithinTotal = server.notePartial(connection, bytes);
-    if (connection === undefined || bytes <= 0) return true;
-    return isWithinTotal && connection.partialBytes <= server.bounds.partialBytesMax;
+    const { connection, server } = this;
+    if (connection === undefined) return true;
+    const isWithinTotal = connection.keep(bytes);
+    return bytes <= 0 || (isWithinTotal && connection.partialBytes <= server.bounds.partialBytesMax);
   }
 
   protected refuseUnread(): void {

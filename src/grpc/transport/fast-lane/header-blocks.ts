@@ -8,8 +8,8 @@ import { HpackEncoder } from "./hpack/encoder.ts";
 import type { HeaderList } from "./hpack/header-list.ts";
 import { NameId } from "./hpack/header-names.ts";
 
-/** Blocks remembered per connection; a power of two. */
-const REMEMBERED_BLOCKS_MAX = 64;
+/** Blocks remembered, some 7 MB in all; a power of two. */
+const REMEMBERED_BLOCKS_MAX = 4_096;
 /** Longer blocks are always decoded. */
 export const REMEMBERED_BLOCK_BYTES_MAX = 512;
 
@@ -20,9 +20,9 @@ interface Slot {
 }
 
 /**
- * Remembers decoded blocks by their bytes: most clients send the same block with every call. A block qualifies if decoding it leaves the
- * header table unchanged, and is valid as long as the table stays unchanged. A block's hash gives its slot; a new block replaces the old one
- * there.
+ * Remembers decoded blocks of all connections by their bytes and their table's generation: most clients send the same block with every
+ * call. A block qualifies if decoding it leaves the header table unchanged, and is valid as long as the table stays unchanged. A block's hash
+ * gives its slot; a new block replaces the old one there.
  */
 export class HeaderMemory {
   readonly #slots: (Slot | undefined)[] = new Array(REMEMBERED_BLOCKS_MAX);
@@ -39,7 +39,7 @@ export class HeaderMemory {
       this.#isAgain = false;
       return undefined;
     }
-    let hash = length;
+    let hash = length ^ Math.imul(generation, 0x9e37_79b1);
     for (let i = start; i < end; i++) hash = (Math.imul(hash, 31) + (block[i] as number)) | 0;
     const at = (hash ^ (hash >>> 11)) & (REMEMBERED_BLOCKS_MAX - 1);
     const slot = this.#slots[at];
@@ -54,8 +54,14 @@ export class HeaderMemory {
 
   /** Remembers the head of the block that `find` has just not found, if the block came before. True if the head is kept and must not change. */
   remember(block: Buffer, start: number, end: number, generation: number, head: RequestHead): boolean {
-    if (this.#isAgain) this.#slots[this.#at] = { bytes: Buffer.from(block.subarray(start, end)), generation, head };
-    return this.#isAgain;
+    if (!this.#isAgain) return false;
+    // Not of the pool: what is kept of its 8 KB would not be counted.
+    const bytes = Buffer.allocUnsafeSlow(end - start);
+    block.copy(bytes, 0, start, end);
+    head.contentType = undefined;
+    head.encoding = undefined;
+    this.#slots[this.#at] = { bytes, generation, head };
+    return true;
   }
 }
 
@@ -78,6 +84,8 @@ export const Route = {
 export type Route = (typeof Route)[keyof typeof Route];
 
 const SLASH = 0x2f;
+/** The present version has 55; a later one may have more. A longer one counts as none, because each waiting call keeps its own. */
+const TRACEPARENT_CHARS_MAX = 256;
 
 /** What the headers of a request say; filled by `readHead`. */
 export class RequestHead {
@@ -187,7 +195,7 @@ function readField(nameId: NameId, value: string, head: RequestHead): boolean {
       return value !== "";
     case NameId.traceparent:
       // Several count as none, as W3C Trace Context says. grpc-js has the same result, because it joins them to one text.
-      head.traceparent = head.traceparent === undefined ? value : "";
+      head.traceparent = head.traceparent === undefined && value.length <= TRACEPARENT_CHARS_MAX ? value : "";
       return true;
     case NameId.refused:
       return false;

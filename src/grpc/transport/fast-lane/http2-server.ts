@@ -1,10 +1,12 @@
 // What all connections of a fast lane share: options, bounds and counters, the time of the turn, and what is bounded for all of them
 // together.
 
-import { fullestOf, type Shedder, shedStreams } from "../shared-bounds.ts";
+import { fullestOf, longestHolders, type Shedder, shedStreams } from "../shared-bounds.ts";
 import type { GrpcServerOptions, MessageMethod } from "../transport.ts";
 import { type Bounds, DEFAULT_BOUNDS, ServerCounts } from "./bounds.ts";
-import type { KnownMethods } from "./header-blocks.ts";
+import { HeaderMemory, type KnownMethods, RequestHead } from "./header-blocks.ts";
+import type { RememberedValues } from "./hpack/decoder.ts";
+import { HeaderList } from "./hpack/header-list.ts";
 import { huffmanTextMax } from "./hpack/huffman.ts";
 import type { Trouble } from "./protocol.ts";
 import { ChunkPool } from "./sender.ts";
@@ -22,11 +24,23 @@ export interface Http2ServerOptions extends Omit<GrpcServerOptions, "host" | "po
 interface OpenConnection extends Shedder {
   /** Bytes of output that the peer has not read. */
   readonly unreadBytes: number;
-  /** Bytes that are kept for its calls. */
+  /** Bytes that are kept of its requests, and since when there have been any. */
   readonly partialBytes: number;
-  /** Ends the connection because of a bound, and counts it. */
+  readonly partialSinceUs: number;
+  /** Bytes of its peer's header fields, and when it was read last. */
+  readonly tableBytes: number;
+  readonly readUs: number;
+  /** Ends the connection because of a bound, and counts it; after `dismiss` clients connect again. */
   cut(trouble: Trouble): void;
+  dismiss(trouble: Trouble): void;
 }
+
+/** What is left of a total once connections have ended for it: so a look at all connections is paid for by the rest. */
+const LEFT_SHARE = 0.75;
+const heldPartial = (each: OpenConnection) => each.partialBytes;
+const partialSince = (each: OpenConnection) => each.partialSinceUs;
+const heldTable = (each: OpenConnection) => each.tableBytes;
+const lastRead = (each: OpenConnection) => each.readUs;
 
 export class Http2Server {
   readonly options: Http2ServerOptions;
@@ -38,14 +52,21 @@ export class Http2Server {
   readonly connections = new Set<OpenConnection>();
   readonly chunks = new ChunkPool();
   readonly turns = new StreamTurns();
-  /** Buffer for decoding header text; free between any two calls. */
+  /** The fields that are decoded now, of any connection, their text, and what they say. `head` is replaced when it is remembered. */
+  readonly headerList = new HeaderList();
   readonly headerScratch: Buffer;
+  head = new RequestHead();
+  /** What was decoded before, of any connection. */
+  readonly headerMemory = new HeaderMemory();
+  readonly headerValues: RememberedValues = [];
   /** Calls on bytes that their handler has not answered yet. Cancelled ones count, because they still take work. */
   inFlight = 0;
   /** Open streams of all connections. */
   streams = 0;
-  /** Bytes that are kept for calls: of requests that are not whole or not handled, and of answers of streams. */
+  /** Bytes of input that is not whole or not handled (frames, header blocks, messages), and of answers of streams. */
   partialBytes = 0;
+  /** Bytes of the header fields that peers refer to. */
+  tableBytes = 0;
   /** Bytes of output of all connections that peers have not read. */
   unreadBytes = 0;
   #turnNowUs = 0;
@@ -90,16 +111,29 @@ export class Http2Server {
   }
 
   /**
-   * Adds to the bytes that are kept for calls. False if they are beyond their bound and `connection` has most of them. If another connection
-   * has most, that one ends: the peer that fills the bound must not get the calls of others refused.
+   * Adds to the bytes that are kept of requests. Beyond their bound other connections end, those first whose requests have been unfinished
+   * longest: honest ones need milliseconds. False if `connection` itself holds what is too much.
    */
-  notePartial(connection: OpenConnection | undefined, bytes: number): boolean {
+  notePartial(connection: OpenConnection, bytes: number): boolean {
+    const { partialBytesTotalMax: max } = this.bounds;
     this.partialBytes += bytes;
-    if (bytes <= 0 || this.partialBytes <= this.bounds.partialBytesTotalMax) return true;
-    const fullest = fullestOf(this.connections, (each) => each.partialBytes);
-    if (fullest === connection) return false;
-    fullest?.cut("partial_requests");
-    return true;
+    if (bytes <= 0 || this.partialBytes <= max) return true;
+    for (const each of longestHolders(this.connections, max, heldPartial, partialSince)) {
+      if (this.partialBytes <= max * LEFT_SHARE) break;
+      if (each !== connection) each.cut("partial_requests");
+    }
+    return this.partialBytes <= max;
+  }
+
+  /** Adds to the bytes of header tables. Beyond their bound other connections end, those first that have been silent longest. */
+  noteTable(connection: OpenConnection, bytes: number): void {
+    const { headerTablesBytesMax: max } = this.bounds;
+    this.tableBytes += bytes;
+    if (bytes <= 0 || this.tableBytes <= max) return;
+    for (const each of longestHolders(this.connections, max, heldTable, lastRead)) {
+      if (this.tableBytes <= max * LEFT_SHARE) break;
+      if (each !== connection) each.dismiss("header_tables");
+    }
   }
 
   /** Call this after a stream has opened: connections may lose streams that wait for their peer, and end. */

@@ -156,6 +156,16 @@ export class HeaderIntake {
     this.#takeBlock = takeBlock;
   }
 
+  /** Bytes that are kept of a block that has not ended. */
+  get keptBytes(): number {
+    return this.#block.length;
+  }
+
+  /** Forgets the block that has not ended. */
+  drop(): void {
+    this.#block = NOTHING;
+  }
+
   /** Takes the payload of a HEADERS frame. */
   takeHeaders(streamId: number, flags: number, bytes: Buffer, from: number, to: number): void {
     if (streamId === 0) throw protocolError("HEADERS on stream 0");
@@ -200,7 +210,7 @@ export class HeaderIntake {
     if (++this.#frames > headerFramesMax || size > headerBlockBytesMax)
       throw new ConnectionError(ErrorCode.enhanceYourCalm, "a header block without end", "header_flood");
     if (size > this.#block.length) {
-      const larger = Buffer.allocUnsafe(Math.min(headerBlockBytesMax, Math.max(2 * size, 1_024)));
+      const larger = Buffer.allocUnsafeSlow(Math.min(headerBlockBytesMax, Math.max(2 * size, 1_024)));
       this.#block.copy(larger, 0, 0, this.#filled);
       this.#block = larger;
     }

@@ -80,6 +80,7 @@ export const TROUBLES = [
   "stalled",
   "waiting_streams",
   "partial_requests",
+  "header_tables",
   "keepalive_timeout",
   "too_many_connections",
 ] as const;

@@ -6,7 +6,7 @@ import type { Connection } from "../../../../src/grpc/transport/fast-lane/connec
 import type { Http2Server } from "../../../../src/grpc/transport/fast-lane/http2-server.ts";
 import { ErrorCode, Flag, FrameType, Setting } from "../../../../src/grpc/transport/fast-lane/protocol.ts";
 import type { UnaryHandler, UnaryReply } from "../../../../src/grpc/unary.ts";
-import { callFields, frameOf, type Http2Peer, messageOf, settingsOf } from "../../../support/http2-peer.ts";
+import { callFields, frameOf, type Http2Peer, messageOf, plainBlock, settingsOf } from "../../../support/http2-peer.ts";
 import { ManualClock } from "../../../support/manual-clock.ts";
 import { connectInMemory, METHOD, serverInMemory } from "../../../support/server-in-memory.ts";
 
@@ -140,6 +140,17 @@ describe("when too many streams wait for their peers", () => {
     expect(server.streams).toBe(12);
   });
 
+  test("connections that all have equally many keep half of the bound together", async () => {
+    const { server } = await start({ waitingStreamsMax: 64 });
+    const peers = Array.from({ length: 4 }, () => connectInMemory(server).peer);
+    for (const peer of peers) peer.send(settingsOf());
+    for (let i = 0; i < 15; i++) for (const peer of peers) peer.send(peer.headers(2 * i + 1, callFields(METHOD)));
+    await expect.poll(() => server.streams).toBe(60);
+    for (const peer of peers) peer.send(peer.headers(31, callFields(METHOD)));
+    // 6 for each of five connections: half of 64, divided by five.
+    await expect.poll(() => server.streams).toBe(24);
+  });
+
   test("answers that no peer reads are dropped, with a code after which no client retries", async () => {
     const { server, peer } = await start({ waitingStreamsMax: 50 });
     peer.send(settingsOf([Setting.initialWindowSize, 0]));
@@ -180,4 +191,82 @@ test("parts of requests are bounded for all connections together, at the cost of
   expect(server.counts.troubles.partial_requests).toBe(2);
   other.close();
   await expect.poll(() => server.partialBytes).toBe(0);
+});
+
+describe("input that never ends is bounded for all connections together:", () => {
+  const kinds = [
+    {
+      kind: "frames",
+      begun: (peer: Http2Peer) => peer.headers(1, callFields(METHOD, ["x", "y".repeat(900)])).subarray(0, -1),
+    },
+    {
+      kind: "header blocks",
+      begun: (peer: Http2Peer) => peer.headers(1, callFields(METHOD, ["x", "y".repeat(400)]), 0),
+    },
+    { kind: "messages", begun: (peer: Http2Peer) => partOf(peer, 1) },
+  ];
+
+  // Promise(grpc): Input that never ends is bounded for all peers together, and costs the connections whose input is unfinished longest.
+  test.each(kinds)("$kind cost the connections that began them first, not the one that has most", async ({ begun }) => {
+    const { server, connection, peer, clock } = await start({ partialBytesTotalMax: 10_000 });
+    const before = Array.from({ length: 4 }, () => connectInMemory(server));
+    for (const attacker of before) {
+      attacker.peer.send(settingsOf(), begun(attacker.peer));
+      await expect.poll(() => attacker.connection.partialBytes).toBeGreaterThan(500);
+      clock.advanceSeconds(1);
+    }
+    // More than any of them holds.
+    const message = messageOf(Buffer.alloc(2_000));
+    peer.send(peer.headers(1, callFields(METHOD)), frameOf(FrameType.data, 0, 1, message.subarray(0, 1_900)));
+    await expect.poll(() => connection.partialBytes).toBeGreaterThan(1_900);
+    const after = Array.from({ length: 4 }, () => connectInMemory(server));
+    for (const attacker of after) {
+      clock.advanceSeconds(1);
+      attacker.peer.send(settingsOf(), begun(attacker.peer));
+      await expect.poll(() => attacker.connection.partialBytes).toBeGreaterThan(500);
+    }
+    expect(before.slice(0, 3).map((attacker) => attacker.connection.isClosed)).toEqual([true, true, true]);
+    expect(server.partialBytes).toBeLessThanOrEqual(10_000);
+    expect(server.counts.troubles.partial_requests).toBeGreaterThanOrEqual(3);
+    peer.send(frameOf(FrameType.data, Flag.endStream, 1, message.subarray(1_900)));
+    expect((await peer.outcome(1)).status).toBe("0");
+    for (const attacker of [...before, ...after]) attacker.peer.close();
+    await expect.poll(() => server.partialBytes).toBe(0);
+  });
+});
+
+describe("header tables of peers are bounded for all connections together:", () => {
+  /** A call whose block adds `bytes` to the table. */
+  const adding = (id: number, bytes: number): Buffer => {
+    const field = Buffer.concat([Buffer.from([0x40, 1, 0x78, 0x7f, bytes - 33 - 127]), Buffer.alloc(bytes - 33, 0x79)]);
+    const block = Buffer.concat([plainBlock(callFields(METHOD)), field]);
+    return Buffer.concat([
+      frameOf(FrameType.headers, Flag.endHeaders, id, block),
+      frameOf(FrameType.data, Flag.endStream, id, messageOf("hi")),
+    ]);
+  };
+
+  // Promise(grpc): Header tables are bounded for all peers together; the connections that were silent longest are asked to connect again.
+  test("the connections that were silent longest are asked to connect again", async () => {
+    const { server, connection, peer, clock } = await start({ headerTablesBytesMax: 1_000 });
+    const silent = Array.from({ length: 3 }, () => connectInMemory(server));
+    for (const each of silent) {
+      each.peer.send(settingsOf(), adding(1, 200));
+      expect((await each.peer.outcome(1)).status).toBe("0");
+      clock.advanceSeconds(1);
+    }
+    peer.send(adding(1, 200));
+    await peer.outcome(1);
+    expect(server.tableBytes).toBeLessThanOrEqual(750);
+    const goodbye = await (silent[0] as (typeof silent)[0]).peer.seen(FrameType.goaway, 0);
+    expect(goodbye.payload.readUInt32BE(4)).toBe(ErrorCode.noError);
+    expect(silent.map((each) => each.connection.isClosed)).toEqual([true, true, false]);
+    expect(connection.isClosed).toBe(false);
+    expect(server.counts.troubles.header_tables).toBe(2);
+    peer.send(peer.call(3, METHOD, "still here"));
+    expect((await peer.outcome(3)).status).toBe("0");
+    for (const { peer: each } of silent) each.close();
+    peer.close();
+    await expect.poll(() => server.tableBytes).toBe(0);
+  });
 });

@@ -12,29 +12,33 @@ const INTEGER_BYTES_MAX = 5;
 const REMEMBERED_BYTES_MAX = 96;
 const REMEMBERED_NAMES = 64;
 
-/** The last literal value of a name that has an index: most values come again. */
+/** A literal value, as sent and as text. */
 interface RememberedValue {
   bytes: Buffer;
   length: number;
   text: string;
 }
 
+/** The last literal value of each name that has an index: most values come again, on other connections, too. */
+export type RememberedValues = (RememberedValue | undefined)[];
+
 export class HpackDecoder {
   readonly table = new DynamicTable();
   readonly #listBytesMax: number;
   readonly #scratch: Buffer;
-  readonly #remembered: (RememberedValue | undefined)[] = new Array(REMEMBERED_NAMES);
+  readonly #remembered: RememberedValues;
   #block: Buffer = EMPTY;
   #at = 0;
   #end = 0;
 
   /**
    * The fields of a block may have `listBytesMax` bytes, as they count for SETTINGS_MAX_HEADER_LIST_SIZE. `scratch` holds text while it is
-   * decoded and is free afterwards, so all decoders may share one.
+   * decoded and is free afterwards. All decoders may share it, and `remembered`.
    */
-  constructor(listBytesMax: number, scratch: Buffer) {
+  constructor(listBytesMax: number, scratch: Buffer, remembered: RememberedValues = []) {
     this.#listBytesMax = listBytesMax;
     this.#scratch = scratch;
+    this.#remembered = remembered;
   }
 
   /** Decodes a whole block into `list`, which it clears first. After a ConnectionError the table can't be used any more. */

@@ -5,7 +5,7 @@
 import { HEADER_TABLE_DEFAULT } from "../protocol.ts";
 import { DynamicTable, headerField, STATIC_FIELDS } from "./header-table.ts";
 
-const BLOCK_BYTES_FIRST = 256;
+const BLOCK_BYTES_FIRST = 4_096;
 const INTEGER_BYTES_MAX = 6;
 
 const staticNames = new Map<string, number>();
@@ -27,11 +27,13 @@ const STEADY_NAMES: ReadonlySet<string> = new Set([
 /** Whether fields of this name go into the table. */
 type IndexPolicy = (name: string) => boolean;
 
+// The block that is being encoded, of any encoder.
+let room = Buffer.allocUnsafe(BLOCK_BYTES_FIRST);
+
 /** The encoder of one connection. Blocks must be sent in the order in which they were encoded. */
 export class HpackEncoder {
   readonly #table = new DynamicTable();
   readonly #mayIndex: IndexPolicy;
-  #bytes = Buffer.allocUnsafe(BLOCK_BYTES_FIRST);
   #at = 0;
   // The smallest of the table sizes that the peer has set since the last block: the next block must state it, and then the last one.
   #smallestSize: number | undefined;
@@ -56,7 +58,7 @@ export class HpackEncoder {
     this.#table.resize(size);
   }
 
-  /** Begins a block. */
+  /** Begins a block; it must end before another encoder begins one. */
   begin(): void {
     this.#at = 0;
     this.isRepeatable = this.#smallestSize === undefined;
@@ -86,9 +88,9 @@ export class HpackEncoder {
     this.#table.add(headerField(name, value));
   }
 
-  /** The block so far; valid until the next `begin`. */
+  /** The block so far; valid until the next `begin` of any encoder. */
   end(): Buffer {
-    return this.#bytes.subarray(0, this.#at);
+    return room.subarray(0, this.#at);
   }
 
   #find(name: string, value: string | undefined): number | undefined {
@@ -101,24 +103,24 @@ export class HpackEncoder {
 
   #text(text: string): void {
     this.#integer(0x00, 0x7f, text.length);
-    this.#at += this.#bytes.write(text, this.#at, "latin1");
+    this.#at += room.write(text, this.#at, "latin1");
   }
 
   #integer(pattern: number, prefixMax: number, value: number): void {
     if (value < prefixMax) {
-      this.#bytes[this.#at++] = pattern | value;
+      room[this.#at++] = pattern | value;
       return;
     }
-    this.#bytes[this.#at++] = pattern | prefixMax;
+    room[this.#at++] = pattern | prefixMax;
     let rest = value - prefixMax;
-    for (; rest >= 0x80; rest >>>= 7) this.#bytes[this.#at++] = (rest & 0x7f) | 0x80;
-    this.#bytes[this.#at++] = rest;
+    for (; rest >= 0x80; rest >>>= 7) room[this.#at++] = (rest & 0x7f) | 0x80;
+    room[this.#at++] = rest;
   }
 
   #reserve(bytes: number): void {
-    if (this.#at + bytes <= this.#bytes.length) return;
-    const larger = Buffer.allocUnsafe(Math.max(2 * this.#bytes.length, this.#at + bytes));
-    larger.set(this.#bytes.subarray(0, this.#at));
-    this.#bytes = larger;
+    if (this.#at + bytes <= room.length) return;
+    const larger = Buffer.allocUnsafe(Math.max(2 * room.length, this.#at + bytes));
+    larger.set(room.subarray(0, this.#at));
+    room = larger;
   }
 }

@@ -81,33 +81,47 @@ export const STATIC_FIELDS: readonly HeaderField[] = STATIC_LINES.split("\n").fl
   return values.map((value) => headerField(name, value));
 });
 
+/** What a field keeps of memory in addition to its size; measured with the shortest names. */
+const FIELD_KEEPS_BYTES = 64;
+// Of all tables, so that two tables of one generation have the same fields.
+let generations = 0;
+
 /** The fields that header blocks have added. */
 export class DynamicTable {
-  // A ring; `#newest` is the slot of the newest field.
-  #ring: (HeaderField | undefined)[] = new Array(HEADER_TABLE_DEFAULT / FIELD_OVERHEAD_BYTES);
-  #newest = 0;
+  // Oldest first.
+  readonly #fields: HeaderField[] = [];
   #size = 0;
   #sizeMax = HEADER_TABLE_DEFAULT;
-  count = 0;
-  /** Changes when an index gets another meaning. */
+  /** Changes when an index gets another meaning, to a number that no table had before. 0: no field was ever added. */
   generation = 0;
+
+  get count(): number {
+    return this.#fields.length;
+  }
+
+  /** Bytes of memory that the fields take, at most. */
+  get keptBytes(): number {
+    return this.#size + FIELD_KEEPS_BYTES * this.#fields.length;
+  }
 
   /** The field at `index`, where 0 is the newest; undefined beyond the oldest. */
   at(index: number): HeaderField | undefined {
-    if (index >= this.count) return undefined;
-    const slot = this.#newest - index;
-    return this.#ring[slot < 0 ? slot + this.#ring.length : slot];
+    return this.#fields[this.#fields.length - 1 - index];
   }
 
   /** Adds a field and drops old ones to make room. A field larger than the table empties it. */
   add(field: HeaderField): void {
-    this.generation++;
+    this.generation = ++generations;
     this.#shrinkTo(Math.max(0, this.#sizeMax - field.size));
     if (field.size > this.#sizeMax) return;
-    this.#newest = this.#newest + 1 === this.#ring.length ? 0 : this.#newest + 1;
-    this.#ring[this.#newest] = field;
+    this.#fields.push(field);
     this.#size += field.size;
-    this.count++;
+  }
+
+  /** Forgets all fields, when nothing more is decoded. */
+  clear(): void {
+    this.#fields.length = 0;
+    this.#size = 0;
   }
 
   get sizeMax(): number {
@@ -118,17 +132,11 @@ export class DynamicTable {
   resize(sizeMax: number): void {
     if (sizeMax === this.#sizeMax) return;
     this.#sizeMax = Math.min(sizeMax, HEADER_TABLE_DEFAULT);
-    this.generation++;
+    this.generation = ++generations;
     this.#shrinkTo(this.#sizeMax);
   }
 
   #shrinkTo(size: number): void {
-    while (this.#size > size) {
-      const slot = this.#newest - this.count + 1;
-      const oldest = slot < 0 ? slot + this.#ring.length : slot;
-      this.#size -= this.#ring[oldest]?.size ?? 0;
-      this.#ring[oldest] = undefined;
-      this.count--;
-    }
+    while (this.#size > size) this.#size -= this.#fields.shift()?.size ?? 0;
   }
 }
