@@ -1,5 +1,6 @@
 // The HTTP port over real sockets: every path, bad input, faults inside, the end of the server.
 
+import { once } from "node:events";
 import { request as httpRequest } from "node:http";
 import { connect } from "node:net";
 import { describe, expect, test } from "vitest";
@@ -300,6 +301,19 @@ test("a question to /explain is shorter than a call may be", async () => {
 });
 
 describe("the connection", () => {
+  // Promise(input): No request can hide a header that a proxy adds behind many others.
+  test.each([
+    { headers: 97, status: 200 },
+    { headers: 1_500, status: 431 },
+  ])("a request with $headers headers of its own gets $status", async ({ headers, status }) => {
+    const { port } = await startServer();
+    const socket = connect(port, "127.0.0.1");
+    endWithTest(() => socket.destroy());
+    socket.write(`GET /livez HTTP/1.1\r\nhost: a\r\n${"a:\r\n".repeat(headers)}x-forwarded-for: 192.0.2.1\r\n\r\n`);
+    const [answer] = (await once(socket, "data")) as [Buffer];
+    expect(answer.toString()).toMatch(new RegExp(`^HTTP/1.1 ${status} `));
+  });
+
   test("bytes that are no HTTP get a 400 and nothing else", async () => {
     const { port, errors } = await startServer();
     const received = await new Promise<string>((resolve) => {
