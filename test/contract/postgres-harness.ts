@@ -9,7 +9,7 @@ import type { StoreHarness } from "./store-harness.ts";
 /** A fresh store under a key prefix of its own, connected. */
 export async function postgresHarness(
   server: PostgresServer,
-  options: Omit<PostgresStoreOptions, "target" | "injectedTime"> = {},
+  options: Partial<Omit<PostgresStoreOptions, "target" | "injectedTime">> = {},
 ): Promise<StoreHarness> {
   const own = contractOptions();
   const store = openPostgresStore({

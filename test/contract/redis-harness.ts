@@ -29,7 +29,7 @@ export function contractOptions() {
 /** A fresh store under a key prefix of its own, connected. */
 export async function redisHarness(
   server: RedisServer,
-  options: Omit<RedisStoreOptions, "target" | "injectedTime"> = {},
+  options: Partial<Omit<RedisStoreOptions, "target" | "injectedTime">> = {},
 ): Promise<StoreHarness> {
   const own = { ...contractOptions(), ...options };
   const store = await connected(openRedisStore({ ...own, target: server.target() }));

@@ -107,7 +107,7 @@ describe("a PostgreSQL that refuses gives back later: it", () => {
   let server: PostgresServer;
   beforeAll(async () => {
     server = await PostgresServer.start();
-    await (await openPostgresRig({ target: server.target() })).store.close();
+    await (await openPostgresRig({ target: server.target(), deadlineMs: 1_000 })).store.close();
   }, 60_000);
 
   const holding = (statement: string) => async () => {

@@ -18,7 +18,7 @@ let store: SharedStore;
 
 beforeAll(async () => {
   server = await PostgresServer.start();
-  await (await openPostgresRig({ target: server.target() })).store.close();
+  await (await openPostgresRig({ target: server.target(), deadlineMs: 1_000 })).store.close();
 }, 60_000);
 beforeEach(async () => {
   await flush(server);

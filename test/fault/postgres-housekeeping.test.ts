@@ -13,7 +13,7 @@ import { groupOn, settle, until } from "./store-rig.ts";
 let server: PostgresServer;
 beforeAll(async () => {
   server = await PostgresServer.start();
-  await (await openPostgresRig({ target: server.target() })).store.close();
+  await (await openPostgresRig({ target: server.target(), deadlineMs: 1_000 })).store.close();
 }, 60_000);
 beforeEach(() => flush(server));
 

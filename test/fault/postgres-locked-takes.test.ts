@@ -30,7 +30,7 @@ let session: PostgresConnection;
 
 beforeAll(async () => {
   server = await PostgresServer.start();
-  await (await openPostgresRig({ target: server.target() })).store.close();
+  await (await openPostgresRig({ target: server.target(), deadlineMs: 1_000 })).store.close();
   session = await openConnection(server.target(), SESSION, () => undefined);
   endWithTest(() => session.drop());
 }, 60_000);

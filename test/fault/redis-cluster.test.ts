@@ -351,7 +351,7 @@ describe("a cluster that is down", () => {
 
 describe("one sentence says that", () => {
   async function troubleWith(target: ClusterTarget): Promise<string> {
-    const store = closedWithTest(openClusterStore({ target }));
+    const store = closedWithTest(openClusterStore({ target, deadlineMs: DEADLINE_MS }));
     await until("somebody was asked", () => store.trouble()?.includes("are not known yet") === false);
     return store.trouble() ?? "nothing";
   }
@@ -364,7 +364,7 @@ describe("one sentence says that", () => {
       `Redis at 127.0.0.1:${single.port} is not a node of a Redis Cluster: use redis:// (or REDIS_TYPE=single)`,
     );
     const node = rig.nodes[0] as RedisServer;
-    expect(await troubleOf(openRedisStore({ target: node.target() }))).toBe(
+    expect(await troubleOf(openRedisStore({ target: node.target(), deadlineMs: DEADLINE_MS }))).toBe(
       `Redis at 127.0.0.1:${node.port} is a node of a Redis Cluster: use redis-cluster:// (or REDIS_TYPE=cluster)`,
     );
   });
@@ -388,7 +388,7 @@ test("processes with another number of tags report it and are not used", async (
   const { store } = await openOn(rig.target(), 5_000, 16);
   const owner = await rig.ownerOf(keySlot(numberKey));
   expect(String(await owner.command("GET", numberKey))).toBe("16");
-  const other = closedWithTest(openClusterStore({ target: rig.target(), tags: 64 }));
+  const other = closedWithTest(openClusterStore({ target: rig.target(), deadlineMs: DEADLINE_MS, tags: 64 }));
   await until("the other has asked", () => other.trouble()?.startsWith("REDIS_CLUSTER_TAGS") === true);
   const sentence =
     "REDIS_CLUSTER_TAGS is 64 here, but 16 for the processes that use the Redis Cluster (its key headgate:cluster-tags): limits would be counted twice";

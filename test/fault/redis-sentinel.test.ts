@@ -49,7 +49,7 @@ async function pays(store: SharedStore): Promise<boolean> {
   return (await settle(store, groupOn("probe"))).verdict === Verdict.allowed;
 }
 
-const troubleWith = (target: SentinelTarget) => troubleOf(openRedisStore({ target }));
+const troubleWith = (target: SentinelTarget) => troubleOf(openRedisStore({ target, deadlineMs: 200 }));
 
 /** Sum of all ledgers of a load, on that server. */
 async function ledgers(server: RedisServer): Promise<number> {
@@ -181,6 +181,8 @@ describe("one sentence says that", () => {
 
   test("a sentinel was taken for a Redis server", async () => {
     const [sentinel] = rig.sentinels as [RedisServer];
-    expect(await troubleOf(openRedisStore({ target: sentinel.target() }))).toMatch(/use redis-sentinel:\/\//);
+    expect(await troubleOf(openRedisStore({ target: sentinel.target(), deadlineMs: 200 }))).toMatch(
+      /use redis-sentinel:\/\//,
+    );
   });
 });

@@ -64,7 +64,7 @@ test("a Redis that is full refuses writes: counted and said; refusals are still 
   expect(store.trouble()).toBe(paying.failure?.message);
   expect((await settle(store, groupOn("full", limit, 1))).verdict).toBe(Verdict.refused);
 
-  const late = closedWithTest(openRedisStore({ target: server.target() }));
+  const late = closedWithTest(openRedisStore({ target: server.target(), deadlineMs: 1_000 }));
   await until("the late one is told, too", () => late.trouble() === paying.failure?.message);
   await server.command("CONFIG", "SET", "maxmemory", "0");
   // Without a take: a process that is not ready for it would get none.
@@ -91,10 +91,10 @@ test("keys of all bytes reach Redis as those bytes", async () => {
 });
 
 test("processes that share a Redis count each other, and one that closes is gone at once", async () => {
-  const { store: second } = await openRig({ target: server.target() });
+  const { store: second } = await openRig({ target: server.target(), deadlineMs: 1_000 });
   expect([store, second].map(({ processes }) => processes.count())).toEqual([1, 1]);
   await sleep(50); // the first beat
-  const { store: third } = await openRig({ target: server.target() });
+  const { store: third } = await openRig({ target: server.target(), deadlineMs: 1_000 });
   third.processes.count();
   await sleep(50); // the third one's first beat
   expect(third.processes.count()).toBe(3);

@@ -181,7 +181,7 @@ describe.each([
 
 async function openRedis(): Promise<Rig> {
   const server = await RedisServer.start();
-  const store = openRedisStore({ target: server.target(), clock, silenceMsMax: PATIENCE_MS });
+  const store = openRedisStore({ target: server.target(), deadlineMs: 1_000, clock, silenceMsMax: PATIENCE_MS });
   expect(await whenUp(store, 20_000)).toBe(true);
   const command = (...args: [string, ...(string | Buffer)[]]) => server.commandForBytes(...args);
   let saved: (readonly [string, Buffer])[] = [];
@@ -211,7 +211,13 @@ async function openRedis(): Promise<Rig> {
 
 async function openPostgres(): Promise<Rig> {
   const server = await PostgresServer.start();
-  const store = openPostgresStore({ target: server.target(), clock, connections: 1, silenceMsMax: PATIENCE_MS });
+  const store = openPostgresStore({
+    target: server.target(),
+    deadlineMs: 1_000,
+    clock,
+    connections: 1,
+    silenceMsMax: PATIENCE_MS,
+  });
   expect(await whenUp(store, 20_000)).toBe(true);
   const tables = ["head", "limit", "event"].map((name) => `headgate.runtime_${name}`);
   const empty = async () => void (await server.query(`TRUNCATE ${tables.join()}`));

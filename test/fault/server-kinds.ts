@@ -42,6 +42,7 @@ export interface KindServer {
 async function startRedis(): Promise<KindServer> {
   const server = await RedisServer.start();
   const optionsOf = ({ port = server.port, isQuiet: _, ...options }: KindOptions) => ({
+    deadlineMs: 15,
     ...options,
     target: server.target({ address: { kind: "tcp", host: "127.0.0.1", port } }),
   });
@@ -55,6 +56,7 @@ async function startRedis(): Promise<KindServer> {
 async function startPostgres(): Promise<KindServer> {
   const server = await PostgresServer.start();
   const optionsOf = ({ port = server.port, isQuiet = false, ...options }: KindOptions) => ({
+    deadlineMs: 15,
     ...options,
     ...(isQuiet ? { connections: 1, sweeps: false } : {}),
     target: server.target({ port }),

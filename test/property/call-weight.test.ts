@@ -108,7 +108,7 @@ test("no batch weighs more than GROUP_WEIGHT_MAX with its give-backs, and all of
     fc.asyncProperty(fc.array(event, { maxLength: 40 }), async (events) => {
       const sent: RedisBatch[] = [];
       const intake = new TestIntake<RedisBatch>({
-        options: {},
+        options: { deadlineMs: 15 },
         newBatch: (queue) => new RedisBatch(queue),
         send: (intake) => {
           for (const batch of intake.ready()) {

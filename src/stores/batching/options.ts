@@ -12,8 +12,8 @@ import type { StorePatience } from "./server-time.ts";
 export interface BatchingOptions {
   /** Prefix of the store's own keys, the same as for bucket keys. Default: empty. */
   readonly keyPrefix?: string;
-  /** Longest wait of a take for the server, in milliseconds; an earlier deadline of its call counts. Default: 15. */
-  readonly deadlineMs?: number;
+  /** Longest wait of a take for the server, in milliseconds; an earlier deadline of its call counts. */
+  readonly deadlineMs: number;
   /** Longest wait of a take whose call has at least twice as much time left, in milliseconds. Default: `deadlineMs`. */
   readonly patienceMs?: number;
   /** A connection is given up when it has owed an answer for this long, and longer than any call waits. Default: 5,000. */
@@ -47,13 +47,12 @@ export interface CompleteOptions
   readonly injectedTime: Clock | undefined;
 }
 
-const DEADLINE_MS = 15;
 const SILENCE_MS_MAX = 5_000;
 const TAKES_IN_FLIGHT_MAX = 16_384;
 
 /** Fills in the defaults. */
 export function completeOptions(options: BatchingOptions): CompleteOptions {
-  const deadlineMs = options.deadlineMs ?? DEADLINE_MS;
+  const { deadlineMs } = options;
   const patienceMs = options.patienceMs ?? deadlineMs;
   const silenceMsMax = Math.max(options.silenceMsMax ?? SILENCE_MS_MAX, deadlineMs, patienceMs);
   const observer = options.observer ?? SILENT_STORE_OBSERVER;

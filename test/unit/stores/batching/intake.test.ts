@@ -15,7 +15,7 @@ const lost = new StoreError("STORE_UNREACHABLE", "the connection is gone");
 const clock = new ManualClock();
 let turns = 0;
 
-function open(options: BatchingOptions = {}, isOneByOne = false, takesMax = 3): TestIntake {
+function open(options: Partial<BatchingOptions> = {}, isOneByOne = false, takesMax = 3): TestIntake {
   return new TestIntake({
     options: { clock, deadlineMs: 15, patienceMs: 100, ...options },
     newBatch: (queue) => new SmallBatch(queue, takesMax),
