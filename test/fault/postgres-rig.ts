@@ -24,7 +24,7 @@ export async function openPostgresRig(
  */
 export async function areUp(server: PostgresServer, count: number): Promise<boolean> {
   const [found] = await server.query(
-    `SELECT count(*) AS all, count(*) FILTER (WHERE state = 'idle' AND query LIKE 'SELECT write_buckets%') AS up
+    `SELECT count(*) AS all, count(*) FILTER (WHERE state = 'idle' AND query LIKE 'DELETE FROM bucket%') AS up
      FROM pg_stat_activity WHERE application_name = 'headgate'`,
   );
   return Number(found?.all) === count && Number(found?.up) === count;

@@ -102,7 +102,10 @@ test("a server that takes no writes is named, and found again when it does", asy
     await until("it says so", async () => {
       // A connection that comes up late, from before, knows nothing of it until it is asked.
       await settle(store, groupOn("k"));
-      return store.trouble() === `PostgreSQL at 127.0.0.1:${server.port} is a read-only standby (25006)`;
+      return (
+        store.trouble() ===
+        `PostgreSQL at 127.0.0.1:${server.port} is read-only: a standby, or default_transaction_read_only is on (25006)`
+      );
     });
   } finally {
     await setReadOnly("off");
