@@ -83,7 +83,11 @@ async function startTransport(start, handler) {
     maxMessageBytes: 1_048_576,
     inFlightMax: 10_000,
     tls: tlsFiles(),
-    observer: { handlerFailed: (path, error) => console.error(path, error), overloaded: () => undefined },
+    observer: {
+      handlerFailed: (path, error) => console.error(path, error),
+      overloaded: () => undefined,
+      unserved: () => undefined,
+    },
   });
   return port;
 }

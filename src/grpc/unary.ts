@@ -54,10 +54,16 @@ export interface UnaryMethod {
   readonly handler: UnaryHandler;
 }
 
+/** Why a call gets UNIMPLEMENTED and no handler sees it. */
+export const UNSERVED_REASONS = ["compressed", "rls_v2", "rls_lyft", "unknown_method"] as const;
+export type UnservedReason = (typeof UNSERVED_REASONS)[number];
+
 /** What the transport reports; must not throw. */
 export interface TransportObserver {
   /** A handler threw or replied twice, or its reply could not be sent: an internal error. */
   handlerFailed(path: string, error: unknown): void;
   /** A call was refused because too many were in flight. */
   overloaded(path: string): void;
+  /** A call got UNIMPLEMENTED. `path` is as sent. */
+  unserved(reason: UnservedReason, path: string): void;
 }

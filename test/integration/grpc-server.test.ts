@@ -174,7 +174,7 @@ describe("bounds", () => {
   test("one call more than may be in flight is RESOURCE_EXHAUSTED at once, until one is answered", async () => {
     const held = heldReplies();
     let overloads = 0;
-    const observer = { handlerFailed: () => undefined, overloaded: () => overloads++ };
+    const observer = { handlerFailed: () => undefined, overloaded: () => overloads++, unserved: () => undefined };
     const { client } = await serve(held.handle, { inFlightMax: 2, observer });
     const running = [callRaw(client, HELLO), callRaw(client, HELLO)];
     await held.arrived(2);

@@ -357,6 +357,36 @@ test("both transports say which encoding they take in place of a compressed call
   gunzip.mockRestore();
 });
 
+// Promise(grpc): Calls that get UNIMPLEMENTED (compressed, RLS v2, Lyft's protocol) are reported with their reason.
+test.each([
+  { transport: "the fast lane", start: startFastLaneRig },
+  { transport: "grpc-js", start: startTestServer },
+])("$transport reports why a call gets UNIMPLEMENTED", async ({ start }) => {
+  const seen: string[][] = [];
+  const observer = {
+    handlerFailed: () => undefined,
+    overloaded: () => undefined,
+    unserved: (...report: string[]) => seen.push(report),
+  };
+  const { server } = await start(handler, { observer });
+  const peer = peerOf(server.port);
+  peer.greet();
+  const cases: [reason: string, path: string, ...more: Field[]][] = [
+    ["compressed", PATH, ["grpc-encoding", "gzip"]],
+    ["compressed", "/grpc.health.v1.Health/Check", ["grpc-encoding", "br"]],
+    ["rls_v2", "/envoy.service.ratelimit.v2.RateLimitService/ShouldRateLimit"],
+    ["rls_lyft", "/pb.lyft.ratelimit.RateLimitService/ShouldRateLimit", ["grpc-encoding", "gzip"]],
+    ["unknown_method", "/envoy.service.auth.v3.Authorization/Check"],
+  ];
+  for (const [i, [, path, ...more]] of cases.entries()) {
+    peer.send(peer.call(2 * i + 1, path, "hello", ...more));
+    expect((await peer.outcome(2 * i + 1)).status).toBe("12");
+  }
+  peer.send(peer.call(99, PATH, "served"));
+  expect((await peer.outcome(99)).status).toBe("0");
+  expect(seen).toEqual(cases.map(([reason, path]) => [reason, path]));
+});
+
 describe.each(DIFFERENT)("$why:", ({ fields, fastLane: ours, grpcJs: theirs }) => {
   test.each(casesOf(fields))("$name", async ({ bytes }) => {
     expect(await bothAt(bytes)).toEqual([ours, theirs]);

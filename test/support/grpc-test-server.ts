@@ -46,7 +46,11 @@ export async function startWith<Server extends GrpcServer>(
     maxConcurrentStreams: 1_024,
     maxMessageBytes: 1_048_576,
     inFlightMax: 10_000,
-    observer: { handlerFailed: (_path, error) => failures.push(error), overloaded: () => undefined },
+    observer: {
+      handlerFailed: (_path, error) => failures.push(error),
+      overloaded: () => undefined,
+      unserved: () => undefined,
+    },
     ...options,
   });
   endWithTest(() => server.drain(0));

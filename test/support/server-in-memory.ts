@@ -33,6 +33,7 @@ export function serverInMemory(
   const observer = {
     handlerFailed: (_path: string, error: unknown) => failures.push(error),
     overloaded: () => undefined,
+    unserved: () => undefined,
   };
   const isOnBytes = way === "on bytes";
   const method = messageMethodOf(handler, way === "of a stream of requests");

@@ -1,7 +1,7 @@
 // Header fields of gRPC: timeouts, content types, encodings, messages.
 
 import type { OutgoingHttpHeaders } from "node:http2";
-import type { GrpcStatus } from "../unary.ts";
+import type { GrpcStatus, UnservedReason } from "../unary.ts";
 
 /** Microseconds of the units of a grpc-timeout. */
 const MICROS_OF_UNIT: Readonly<Record<string, number>> = {
@@ -22,6 +22,16 @@ export const INVALID_TIMEOUT = "Invalid grpc-timeout; expected at most 8 digits 
 /** The only encoding that is accepted. A call of some hundred bytes gains nothing from compression, and 4 KB may decompress to 4 MB. */
 export const TAKEN_ENCODING = "identity";
 export const COMPRESSED = `compressed messages are not accepted; expected grpc-encoding: ${TAKEN_ENCODING}`;
+
+const OLD_PROTOCOLS: ReadonlyMap<string, UnservedReason> = new Map([
+  ["/envoy.service.ratelimit.v2.RateLimitService/ShouldRateLimit", "rls_v2"],
+  ["/pb.lyft.ratelimit.RateLimitService/ShouldRateLimit", "rls_lyft"],
+]);
+
+/** Why a method that is not served may be asked for. */
+export function whyUnknown(path: string): UnservedReason {
+  return OLD_PROTOCOLS.get(path) ?? "unknown_method";
+}
 
 /** Microseconds of a `grpc-timeout` such as `20m`, or NaN if it is invalid. Parsed by hand, because nearly every call has one. */
 export function readTimeoutUs(value: string): number {

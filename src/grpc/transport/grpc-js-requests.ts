@@ -2,7 +2,7 @@
 
 import { constants, type IncomingHttpHeaders, type OutgoingHttpHeaders, type ServerHttp2Stream } from "node:http2";
 import { ServerInterceptingCall, type ServerInterceptor, ServerListenerBuilder, status } from "@grpc/grpc-js";
-import { GrpcStatus } from "../unary.ts";
+import { GrpcStatus, type TransportObserver } from "../unary.ts";
 import {
   COMPRESSED,
   failureHeaders,
@@ -10,17 +10,34 @@ import {
   isGrpcContent,
   readTimeoutUs,
   TAKEN_ENCODING,
+  whyUnknown,
 } from "./grpc-headers.ts";
 
+/** What is served, and who hears of calls that are not. */
+export interface ServedMethods {
+  readonly paths: ReadonlySet<string>;
+  readonly observer: TransportObserver;
+}
+
 /** Answers a request whose headers are wrong, or whose client is not served for the reason in `refusal`; returns whether it did. */
-export function refuseHeaders(stream: ServerHttp2Stream, headers: IncomingHttpHeaders, refusal?: string): boolean {
+export function refuseHeaders(
+  stream: ServerHttp2Stream,
+  headers: IncomingHttpHeaders,
+  { paths, observer }: ServedMethods,
+  refusal?: string,
+): boolean {
+  const path = headers[":path"] ?? "";
   const { ":method": method, "content-type": content, "grpc-timeout": timeout, "grpc-encoding": encoding } = headers;
   const isGrpc = method === "POST" && content !== undefined && isGrpcContent(content);
   if (!isGrpc) stream.respond({ ":status": constants.HTTP_STATUS_UNSUPPORTED_MEDIA_TYPE }, { endStream: true });
   else if (refusal !== undefined) fail(stream, failureHeaders(GrpcStatus.unauthenticated, refusal));
   else if (timeout !== undefined && Number.isNaN(readTimeoutUs(String(timeout)))) {
     fail(stream, failureHeaders(GrpcStatus.internal, INVALID_TIMEOUT));
+  } else if (!paths.has(path)) {
+    observer.unserved(whyUnknown(path), path);
+    fail(stream, failureHeaders(GrpcStatus.unimplemented, `The server does not implement the method ${path}`));
   } else if (encoding !== undefined && encoding !== TAKEN_ENCODING) {
+    observer.unserved("compressed", path);
     const headersOf = failureHeaders(GrpcStatus.unimplemented, COMPRESSED);
     fail(stream, { ...headersOf, "grpc-accept-encoding": TAKEN_ENCODING });
   } else return false;

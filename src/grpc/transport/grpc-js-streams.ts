@@ -14,7 +14,7 @@ import type { TLSSocket } from "node:tls";
 import type { Server } from "@grpc/grpc-js";
 import { countsOf } from "../../engine/base/counts.ts";
 import { errorCode } from "../../engine/base/thrown.ts";
-import { refuseHeaders } from "./grpc-js-requests.ts";
+import { refuseHeaders, type ServedMethods } from "./grpc-js-requests.ts";
 import { fullestOf, type Shedder, shedStreams } from "./shared-bounds.ts";
 import { whyNotNamed } from "./tls-files.ts";
 
@@ -36,10 +36,12 @@ export class GrpcJsStreams {
   #partialBytes = 0;
   readonly #max: number;
   readonly #clientName: string | undefined;
+  readonly #served: ServedMethods;
   #shedAt: number;
 
   /** At most `max` streams wait. No call of a client whose certificate lacks `clientName` is served; undefined serves all. */
-  constructor(max: number, clientName: string | undefined) {
+  constructor(max: number, clientName: string | undefined, served: ServedMethods) {
+    this.#served = served;
     this.#max = max;
     this.#clientName = clientName;
     this.#shedAt = max;
@@ -76,7 +78,8 @@ export class GrpcJsStreams {
     http2.removeAllListeners("stream");
     http2.on("stream", (stream: ServerHttp2Stream, headers: IncomingHttpHeaders, ...rest: unknown[]) => {
       const session = stream.session && sessions.get(stream.session);
-      if (session === undefined || stream.destroyed || refuseHeaders(stream, headers, session.refusal)) return;
+      if (session === undefined || stream.destroyed || refuseHeaders(stream, headers, this.#served, session.refusal))
+        return;
       for (const listener of listeners) listener.call(http2, stream, headers, ...rest);
     });
   }

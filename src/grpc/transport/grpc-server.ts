@@ -27,7 +27,12 @@ export async function startGrpcServer(options: GrpcServerOptions): Promise<GrpcS
   }
   const { methods, health } = otherServices(options, HEALTH_WATCHERS_MAX);
   for (const method of methods) server.addService(...messageService(method));
-  const streams = new GrpcJsStreams(GRPC_JS_WAITING_STREAMS_MAX, options.tls?.names.clientName);
+  const paths = new Set([
+    ...options.methods.map(({ path }) => path),
+    ...methods.map(({ definition }) => definition.path),
+  ]);
+  const served = { paths, observer: options.observer };
+  const streams = new GrpcJsStreams(GRPC_JS_WAITING_STREAMS_MAX, options.tls?.names.clientName, served);
   const port = await bind(server, options, () => streams.watch(server));
   let drained: Promise<void> | undefined;
   return {

@@ -1,5 +1,6 @@
 // Turns what the parts of the process report into findings: what is wrong, in words, and what to do. Pure.
 
+import { sumOf } from "../../engine/base/counts.ts";
 import { isoTime } from "../../engine/base/units.ts";
 import { textOf } from "../../engine/domain/request.ts";
 import { listed } from "../../engine/rules/explain-words.ts";
@@ -74,6 +75,13 @@ const MISHAPS: Readonly<Record<string, Mishap>> = {
     ...critical("headgateinternalerrors").advises("The log has the stack. Please report it."),
     count: ({ calls }) => calls.internalErrors,
     words: "calls failed because of a bug in Headgate",
+  },
+  unserved: {
+    ...warning(TABLE).advises(
+      "The log names reason and method: turn compression off, or set transport_api_version: V3.",
+    ),
+    count: ({ calls }) => sumOf(calls.unserved),
+    words: "gRPC calls got UNIMPLEMENTED, so nothing limits them",
   },
   loopLate: {
     ...warning("headgatelooplate").advises("Check CPU limits and other pods on the node; add processes."),

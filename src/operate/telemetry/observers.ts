@@ -19,6 +19,7 @@ import {
   Verdict,
 } from "../../engine/domain/take.ts";
 import type { LimiterObserver, MissingForReports } from "../../engine/limiter/limiter-observer.ts";
+import { UNSERVED_REASONS, type UnservedReason } from "../../grpc/unary.ts";
 import type { StoreObserver } from "../../stores/store-observer.ts";
 import { DomainBook } from "./domain-book.ts";
 import { LatencyHistogram } from "./latency-histogram.ts";
@@ -46,6 +47,16 @@ const REPORTS = {
     "hits are reported afterwards, beyond the limit of a post_paid rule that no call peeks at, so it never refuses: ask with hits 0 before requests, or use charge_given_hits: true",
 } as const satisfies Readonly<Record<MissingForReports, string>>;
 
+/** What is logged of calls that got UNIMPLEMENTED. */
+const UNSERVED = {
+  compressed: "calls got UNIMPLEMENTED: their messages are compressed; turn compression off in the client",
+  rls_v2: "calls got UNIMPLEMENTED: they speak Envoy's rate limit protocol v2; set transport_api_version: V3",
+  rls_lyft:
+    "calls got UNIMPLEMENTED: they speak Lyft's old protocol (pb.lyft.ratelimit); use envoy.service.ratelimit.v3",
+  unknown_method: "calls got UNIMPLEMENTED: this port does not serve their method",
+} as const satisfies Readonly<Record<UnservedReason, string>>;
+const PATH_CHARS_MAX = 200;
+
 /** Counters of decisions and calls. */
 export class CallCounts implements LimiterObserver {
   /** Calls that on_store_failure decided, fully or in part. */
@@ -71,6 +82,7 @@ export class CallCounts implements LimiterObserver {
   /** Ids (one-byte) of limits without an answer in calls that nothing refused. The reader clears them. */
   readonly undecidedLimits = new Set<string>();
   readonly requestErrors = countsOf(REQUEST_ERROR_CODES);
+  readonly unserved = countsOf(UNSERVED_REASONS);
   /** Descriptors that met no rule, by domain; domains without rules are included. */
   readonly domains = new DomainBook();
   readonly #log: RateLimitedLog;
@@ -148,6 +160,12 @@ export class CallCounts implements LimiterObserver {
   overloaded(): void {
     this.overloadedCalls++;
     this.#log.warn("overloaded", "calls were rejected: more than IN_FLIGHT_MAX under way, or 1,000 to /json");
+  }
+
+  /** A call got UNIMPLEMENTED. */
+  unservedCall(reason: UnservedReason, path: string): void {
+    this.unserved[reason]++;
+    this.#log.warn(`unserved ${reason}`, UNSERVED[reason], () => ({ path: path.slice(0, PATH_CHARS_MAX) }));
   }
 
   /** A call failed because of an internal error. */

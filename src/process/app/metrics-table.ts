@@ -107,6 +107,11 @@ export const METRICS = {
   internalErrors: counter("headgate_internal_errors_total", ({ calls }) => calls.internalErrors).means(
     "Calls that failed because of a bug in Headgate.",
   ),
+  unserved: counter(
+    "headgate_grpc_unserved_calls_total",
+    ({ calls }) => byLabel("reason", Object.entries(calls.unserved)),
+    ["reason"],
+  ).means("gRPC calls that got UNIMPLEMENTED: compressed messages, RLS v2, Lyft's protocol, other methods."),
   overloaded: counter("headgate_overloaded_total", ({ calls }) => calls.overloadedCalls).means(
     "Calls refused because IN_FLIGHT_MAX calls, or 1,000 requests to /json, were under way.",
   ),

@@ -98,6 +98,7 @@ export async function openGrpc(parts: AppParts, httpPort: number): Promise<GrpcS
       handlerFailed: (path, error) =>
         calls.internalFailed(new Error(`the handler of ${path} failed`, { cause: error })),
       overloaded: () => calls.overloaded(),
+      unserved: (reason, path) => calls.unservedCall(reason, path),
     },
   };
   const grpc = await startTransport(settings, options);

@@ -111,6 +111,7 @@ function openGrpc({ listen, clock, logger }: RunMirrorOptions, { mirror }: Pair)
     observer: {
       handlerFailed: (path, error) => logger.error({ err: error }, `a call of ${path} failed`),
       overloaded: () => undefined,
+      unserved: (reason, path) => logger.warn({ reason, path }, "a call got UNIMPLEMENTED"),
     },
   });
 }

@@ -2,7 +2,7 @@
 // that happens to a connection is in connection.ts. other-frames.ts has the frames that most calls do without.
 
 import { GrpcStatus } from "../../unary.ts";
-import { COMPRESSED, INVALID_TIMEOUT, TAKEN_ENCODING } from "../grpc-headers.ts";
+import { COMPRESSED, INVALID_TIMEOUT, TAKEN_ENCODING, whyUnknown } from "../grpc-headers.ts";
 import { ControlFrame, type ControlFrameAllowances } from "./bounds.ts";
 import { type Connection, RECEIVE_WINDOW } from "./connection.ts";
 import type { UnaryCalls } from "./grpc-call.ts";
@@ -233,6 +233,9 @@ export class FrameIntake implements FrameSink {
     if (refusal === undefined) {
       if (route === Route.unary) return this.#calls.open(connection, id, head);
       if (route === Route.streamed) return new StreamedCall(this.#server, connection, head, id);
+      const { observer } = this.#server.options;
+      if (route === Route.compressed) observer.unserved("compressed", head.path);
+      else if (route === Route.unknownMethod) observer.unserved(whyUnknown(head.path), head.path);
     }
     this.#allowances.spend(ControlFrame.other);
     const [status, why, encodings] = refusal === undefined ? whyRefused(head) : [GrpcStatus.unauthenticated, refusal];
