@@ -17,7 +17,16 @@ export {
 } from "./middleware.ts";
 export type { LimiterOptions, TlsOptions } from "./options.ts";
 export { pathOf } from "./path-of.ts";
-export type { CheckRequest, DescriptorInput, Entries, EntryValue, FullDescriptor, WaitRequest } from "./request.ts";
+export type {
+  Algorithm,
+  CheckRequest,
+  DescriptorInput,
+  Entries,
+  EntryValue,
+  FullDescriptor,
+  Override,
+  WaitRequest,
+} from "./request.ts";
 export type { Reservation, ReserveAnswer, ReserveRequest, Settlement } from "./reservation.ts";
 export { WaitRefused } from "./turns.ts";
 export type { Unit } from "./unit.ts";

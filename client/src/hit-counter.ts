@@ -3,9 +3,9 @@
 import type { CheckDecision } from "./decision.ts";
 import type { Limiter } from "./limiter.ts";
 import { checkMembers, checkType, checkWhole, describeValue } from "./misuse.ts";
-import type { EntryValue, FullDescriptor } from "./request.ts";
+import type { Algorithm, EntryValue, FullDescriptor, Override } from "./request.ts";
 import type { Unit } from "./unit.ts";
-import { UINT32_MAX } from "./write-request.ts";
+import { checkAlgorithm, UINT32_MAX } from "./write-request.ts";
 
 export interface StoreOptions {
   /** The domain of a rule file. */
@@ -14,6 +14,11 @@ export interface StoreOptions {
   readonly entry: string;
   /** True: the rule for this entry decides, and the middleware's numbers are only shown. For windows other than units. */
   readonly ruleDecides?: boolean;
+  /**
+   * How the middleware's limit counts. Default: `sliding_log`, which lets callers pass who keep the pace, up to a limit of 1,000, above
+   * that `sliding_window`.
+   */
+  readonly algorithm?: Algorithm;
 }
 
 /** The middleware's numbers. */
@@ -37,6 +42,8 @@ export type HitKey = EntryValue | null | undefined;
 type Hits = Pick<FullDescriptor, "hits" | "peek" | "refund">;
 
 const SECOND_MS = 1_000;
+/** Most hits of a sliding log. */
+const LOG_LIMIT_MAX = 1_000;
 const DAY_MS = 86_400_000;
 /** The protocol's month and year have 30 and 365 days. */
 const UNIT_OF_MS: ReadonlyMap<number, Unit> = new Map([
@@ -63,12 +70,13 @@ export class HitCounter {
     names: readonly [limit: string, window: string],
     route?: string,
   ) {
-    checkMembers("headgateStore", options, ["domain", "entry", "ruleDecides"]);
+    checkMembers("headgateStore", options, ["domain", "entry", "ruleDecides", "algorithm"]);
     for (const name of ["domain", "entry"] as const) {
       if (typeof options[name] === "string" && options[name] !== "") continue;
       throw new TypeError(`${name}: expected text, got ${describeValue(options[name])}`);
     }
     checkType("ruleDecides", options.ruleDecides, "boolean");
+    checkAlgorithm("algorithm", options.algorithm);
     this.#limiter = limiter;
     this.#options = options;
     this.#names = names;
@@ -117,24 +125,31 @@ export class HitCounter {
   }
 
   /** The call's own limit; undefined if a rule decides. Throws TypeError for what neither can express. */
-  overrideOf(window: HitWindow): FullDescriptor["override"] | undefined {
+  overrideOf(window: HitWindow): Override | undefined {
     const { limit, windowMs } = window;
     const [limitName, windowName] = this.#names;
     checkWhole(limitName, limit, 0, UINT32_MAX);
     checkWhole(windowName, windowMs, 1, Number.MAX_SAFE_INTEGER);
+    const algorithm = this.#algorithmOf(limit);
+    if (algorithm === "sliding_log") checkWhole(`${limitName} of a sliding_log`, limit, 0, LOG_LIMIT_MAX);
     if (this.#options.ruleDecides === true) return undefined;
     const unit = UNIT_OF_MS.get(windowMs);
-    if (unit !== undefined) return { requestsPerUnit: limit, unit };
+    if (unit !== undefined) return { requestsPerUnit: limit, unit, algorithm };
     throw new TypeError(
       `${windowName}: expected a ${[...UNIT_OF_MS.values()].join(", ")} in milliseconds, got ${windowMs}. ` +
         `For other windows write a rule and set \`ruleDecides: true\`:\n${this.#ruleFor(window)}`,
     );
   }
 
+  #algorithmOf(limit: number): Algorithm {
+    return this.#options.algorithm ?? (limit <= LOG_LIMIT_MAX ? "sliding_log" : "sliding_window");
+  }
+
   /** A rule file for this limit. */
   #ruleFor({ limit, windowMs }: HitWindow): string {
     const { domain, entry } = this.#options;
-    const rule = `rate_limit: { requests_per_unit: ${limit}, window: ${Math.ceil(windowMs / SECOND_MS)}s }`;
+    const window = `window: ${Math.ceil(windowMs / SECOND_MS)}s, algorithm: ${this.#algorithmOf(limit)}`;
+    const rule = `rate_limit: { requests_per_unit: ${limit}, ${window} }`;
     const head = `domain: ${JSON.stringify(domain)}\ndescriptors:\n  - key: ${JSON.stringify(entry)}\n`;
     if (this.#route === undefined) return `${head}    ${rule}`;
     return `${head}    descriptors:\n      - key: route\n        value: ${JSON.stringify(this.#route)}\n        ${rule}`;

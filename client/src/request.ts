@@ -11,6 +11,18 @@ export type EntryValue = string | number | boolean;
  */
 export type Entries = Readonly<Record<string, EntryValue>> | readonly (readonly [key: string, value: EntryValue])[];
 
+/** How a limit counts; docs/algorithms.md of Headgate compares them. */
+export const ALGORITHMS = ["sliding_log", "sliding_window", "fixed_window", "token_bucket"] as const;
+export type Algorithm = (typeof ALGORITHMS)[number];
+
+/** A limit that a call brings along. */
+export interface Override {
+  readonly requestsPerUnit: number;
+  readonly unit: Unit;
+  /** Default: the service's, a sliding window. A `sliding_log` has at most 1,000 requests. */
+  readonly algorithm?: Algorithm;
+}
+
 /** A descriptor with more than its entries. What it leaves out is taken from the request. */
 export interface FullDescriptor {
   readonly entries: Entries;
@@ -21,7 +33,7 @@ export interface FullDescriptor {
   /** True: gives the hits back; never refuses. */
   readonly refund?: boolean;
   /** Replaces the rule's own limit. */
-  readonly override?: { readonly requestsPerUnit: number; readonly unit: Unit };
+  readonly override?: Override;
 }
 
 /** The short form `{ user: "a" }`, or the full form with `entries`. */

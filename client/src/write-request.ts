@@ -2,7 +2,15 @@
 // request.ts, so that no declaration that callers see needs the types of Node.js.
 
 import { checkMembers, checkType, checkWhole, describeValue } from "./misuse.ts";
-import type { CheckRequest, DescriptorInput, Entries, EntryValue, FullDescriptor } from "./request.ts";
+import {
+  ALGORITHMS,
+  type CheckRequest,
+  type DescriptorInput,
+  type Entries,
+  type EntryValue,
+  type FullDescriptor,
+  type Override,
+} from "./request.ts";
 import { UNITS } from "./unit.ts";
 import { FieldWriter } from "./wire.ts";
 
@@ -110,15 +118,20 @@ function textOf(key: string, value: unknown): string {
   throw new TypeError(`the entry ${key}: expected text, a number or a boolean, got ${describeValue(value)}`);
 }
 
-function writeOverride(override: NonNullable<FullDescriptor["override"]>): Buffer {
-  checkMembers("override", override, ["requestsPerUnit", "unit"]);
-  const { requestsPerUnit, unit } = override;
+/** Throws TypeError unless `value` is undefined or the name of an algorithm. */
+export function checkAlgorithm(what: string, value: unknown): void {
+  if (value === undefined || ALGORITHMS.some((name) => name === value)) return;
+  throw new TypeError(`${what}: expected one of ${ALGORITHMS.join(", ")}, got ${describeValue(value)}`);
+}
+
+function writeOverride(override: Override): Buffer {
+  checkMembers("override", override, ["requestsPerUnit", "unit", "algorithm"]);
+  const { requestsPerUnit, unit, algorithm } = override;
   checkWhole("override.requestsPerUnit", requestsPerUnit, 0, UINT32_MAX);
   if (!UNITS.includes(unit)) {
     throw new TypeError(`override.unit: expected one of ${UNITS.join(", ")}, got ${describeValue(unit)}`);
   }
-  return new FieldWriter()
-    .addNumber(1, requestsPerUnit)
-    .addNumber(2, UNITS.indexOf(unit) + 1)
-    .toBytes();
+  checkAlgorithm("override.algorithm", algorithm);
+  const message = new FieldWriter().addNumber(1, requestsPerUnit).addNumber(2, UNITS.indexOf(unit) + 1);
+  return (algorithm === undefined ? message : message.addBytes(14, algorithm)).toBytes();
 }

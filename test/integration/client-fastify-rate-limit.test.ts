@@ -59,11 +59,11 @@ describe("processes with the store", () => {
     const refused = answers.find((answer) => answer?.statusCode === 429);
     expect(refused?.headers).toMatchObject({
       "x-ratelimit-limit": "5",
-      "x-ratelimit-reset": "72",
-      "retry-after": "72",
+      "x-ratelimit-reset": "60",
+      "retry-after": "60",
     });
     expect(refused?.json()).toMatchObject({ message: "Rate limit exceeded, retry in 1 minute" });
-    clock.advanceSeconds(72);
+    clock.advanceSeconds(60);
     expect(await processes[0]?.inject({ url: "/" })).toMatchObject({ statusCode: 200 });
   });
 
@@ -85,6 +85,20 @@ describe("processes with the store", () => {
       statusCode: 500,
       message: expect.stringMatching(/^timeWindow: expected a second, .* got 5\./),
     });
+  });
+
+  test.each([
+    { algorithm: undefined, statuses: [200, 200, 200, 200] },
+    { algorithm: "sliding_window" as const, statuses: [200, 429, 200, 429] },
+  ])("let callers pass who keep the pace, unless told to count by $algorithm", async ({ algorithm, statuses }) => {
+    const own = algorithm === undefined ? {} : { algorithm };
+    const service = await serviceWith({ max: 1, store: newStore({ entry: `pace ${algorithm}`, ...own }) });
+    const got = [];
+    for (let i = 0; i < 4; i++) {
+      got.push(...(await statusesOf(service, "/", 1)));
+      clock.advanceSeconds(61);
+    }
+    expect(got).toEqual(statuses);
   });
 
   test("count callers without a key together", async () => {
@@ -135,7 +149,8 @@ describe("processes with the store", () => {
 });
 
 describe("what can't be expressed", () => {
-  const WINDOW = /^timeWindow: expected a second, minute, .* got 900000\. For other windows write a rule .* 900s }$/s;
+  const WINDOW =
+    /^timeWindow: expected a second, minute, .* got 900000\. For other windows write a rule .* 900s, algorithm: sliding_log }$/s;
   const BEYOND = "Headgate counts no hits beyond the limit";
   test.each<[options: RateLimitPluginOptions, says: string | RegExp]>([
     [{ timeWindow: "15m" }, WINDOW],

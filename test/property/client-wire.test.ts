@@ -3,6 +3,7 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { readAnswer } from "../../client/src/read-answer.ts";
+import { ALGORITHMS } from "../../client/src/request.ts";
 import { UNITS } from "../../client/src/unit.ts";
 import { writeRequest } from "../../client/src/write-request.ts";
 import { LimitRequest } from "../../src/engine/domain/request.ts";
@@ -23,7 +24,10 @@ const descriptor = fc.record(
   {
     entries: fc.array(fc.tuple(wellFormed, wellFormed), { maxLength: 5 }),
     hits: longCount,
-    override: fc.record({ requestsPerUnit: count, unit: fc.constantFrom(...UNITS) }),
+    override: fc.record(
+      { requestsPerUnit: count, unit: fc.constantFrom(...UNITS), algorithm: fc.constantFrom(...ALGORITHMS) },
+      { requiredKeys: ["requestsPerUnit", "unit"] },
+    ),
     refund: fc.boolean(),
   },
   { requiredKeys: ["entries"] },
@@ -50,6 +54,7 @@ test("a request comes to the service's codec as it was asked", () => {
           override: each.override && {
             amount: each.override.requestsPerUnit,
             unit: UNITS.indexOf(each.override.unit) + 1,
+            algorithm: each.override.algorithm ?? "",
           },
           hits: hitsOf(each),
           isRefund: each.refund ?? false,

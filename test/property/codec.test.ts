@@ -24,7 +24,12 @@ interface RegistryRequest {
   readonly hitsAddend: number;
   readonly descriptors: readonly {
     readonly entries: readonly { readonly key: string; readonly value: string }[];
-    readonly limit?: { readonly requestsPerUnit: number; readonly unit: number; readonly unitMultiplier?: number };
+    readonly limit?: {
+      readonly requestsPerUnit: number;
+      readonly unit: number;
+      readonly unitMultiplier?: number;
+      readonly algorithm: string;
+    };
     // Wrappers are unwrapped.
     readonly hitsAddend?: bigint;
     readonly isNegativeHits: boolean;
@@ -42,6 +47,7 @@ function decodeByRegistry(message: Buffer): PlainRequest {
         amount: descriptor.limit.requestsPerUnit,
         unit: descriptor.limit.unit,
         units: descriptor.limit.unitMultiplier,
+        algorithm: descriptor.limit.algorithm,
       },
       hits: descriptor.hitsAddend === undefined ? undefined : Number(descriptor.hitsAddend),
       isRefund: descriptor.isNegativeHits,

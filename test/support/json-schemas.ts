@@ -11,6 +11,7 @@ import {
   RETRY_AFTER_JITTER_MAX,
   SYNC_NAMES,
   UNIT_NAMES,
+  WRITTEN_ALGORITHM_NAMES,
   WRITTEN_ALGORITHMS,
 } from "../../src/engine/domain/limit.ts";
 import { CALENDAR_UNITS } from "../../src/engine/rules/calendar.ts";
@@ -204,7 +205,12 @@ const CASE_PARTS: Readonly<
   },
   override: {
     keys: OVERRIDE_KEYS,
-    values: { requests_per_unit: whole(0, AMOUNT_MAX), unit: words(UNIT_NAMES), unit_multiplier: whole(1, AMOUNT_MAX) },
+    values: {
+      requests_per_unit: whole(0, AMOUNT_MAX),
+      unit: words(UNIT_NAMES),
+      unit_multiplier: whole(1, AMOUNT_MAX),
+      algorithm: words(WRITTEN_ALGORITHM_NAMES),
+    },
   },
 };
 

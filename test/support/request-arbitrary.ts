@@ -11,7 +11,12 @@ export interface PlainRequest {
   readonly descriptors: readonly {
     readonly entries: readonly (readonly [key: string, value: string])[];
     readonly override:
-      | { readonly amount: number; readonly unit: number; readonly units: number | undefined }
+      | {
+          readonly amount: number;
+          readonly unit: number;
+          readonly units: number | undefined;
+          readonly algorithm: string;
+        }
       | undefined;
     readonly hits: number | undefined;
     readonly isRefund: boolean;
@@ -31,6 +36,7 @@ export function plainOf(request: LimitRequest): PlainRequest {
             amount: descriptor.overrideAmount,
             unit: descriptor.overrideUnit,
             units: descriptor.overrideUnits < 0 ? undefined : descriptor.overrideUnits,
+            algorithm: textOf(descriptor.overrideAlgorithm),
           }
         : undefined,
       hits: descriptor.hasHits ? descriptor.hits : undefined,
@@ -86,6 +92,7 @@ const override = joined(
     uint32.map((amount) => varintField(1, amount)),
     int32.map((unit) => varintField(2, unit)),
     joined(fields(uint32.map((units) => varintField(1, units)))).map((bytes) => bytesField(3, bytes)),
+    text.map((algorithm) => bytesField(14, algorithm)),
   ),
 );
 const hits = joined(fields(uint64.map((value) => varintField(1, value))));

@@ -55,6 +55,11 @@ export const ALGORITHM_TRAITS = {
 /** The algorithms that `algorithm` in a rule file may name. */
 export const WRITTEN_ALGORITHMS = ALGORITHMS.filter((algorithm) => ALGORITHM_TRAITS[algorithm].isWritten);
 
+/** Their names. */
+export const WRITTEN_ALGORITHM_NAMES: readonly string[] = WRITTEN_ALGORITHMS.map(
+  (algorithm) => ALGORITHM_NAMES[algorithm],
+);
+
 /** Most hits of a sliding log, and most payments that it keeps. */
 export const LOG_PAYMENTS_MAX = 1_000;
 

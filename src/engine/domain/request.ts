@@ -16,12 +16,14 @@ export class Descriptor {
   /** Keys and values of the entries, one-byte. Only the first `entryCount` elements are valid. */
   readonly keys: string[] = [];
   readonly values: string[] = [];
-  /** True if the descriptor brings a limit of its own (`limit`): the three fields below. `overrideUnit` may be no Unit. */
+  /** True if the descriptor brings a limit of its own (`limit`): the four fields below. `overrideUnit` may be no Unit. */
   hasOverride = false;
   overrideAmount = 0;
   overrideUnit: number = Unit.unknown;
   /** How many units its window has; below 0 if that isn't said, which means one. */
   overrideUnits = -1;
+  /** How it counts, as rule files name it; "" if that isn't said. May be no name of an algorithm. */
+  overrideAlgorithm = "";
   /** True if the descriptor has hits of its own (`hits_addend`): `hits`, up to 2^64, exact below 2^53. */
   hasHits = false;
   hits = 0;
@@ -46,6 +48,7 @@ export class Descriptor {
     this.overrideAmount = 0;
     this.overrideUnit = Unit.unknown;
     this.overrideUnits = -1;
+    this.overrideAlgorithm = "";
     this.hasHits = false;
     this.hits = 0;
     this.isRefund = false;

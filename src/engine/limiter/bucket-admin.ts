@@ -25,7 +25,12 @@ export interface AskedBuckets {
 export interface AskedDescriptor {
   readonly entries: readonly WrittenEntry[];
   /** The override that callers send, if they send one. `unit` is the number of a Unit. */
-  readonly override?: { readonly amount: number; readonly unit: number; readonly units?: number };
+  readonly override?: {
+    readonly amount: number;
+    readonly unit: number;
+    readonly units?: number;
+    readonly algorithm?: string;
+  };
 }
 
 /** State of a bucket at one moment. Times are whole seconds, rounded up. */
@@ -201,6 +206,7 @@ function fillRequest(request: LimitRequest, { domain, descriptors, globalLimit }
     descriptor.overrideAmount = override.amount;
     descriptor.overrideUnit = override.unit;
     descriptor.overrideUnits = override.units ?? 1;
+    descriptor.overrideAlgorithm = override.algorithm ?? "";
   }
   // An empty descriptor matches no rule and asks for admission, which adds the global limit in any case.
   if (globalLimit) request.addDescriptor();

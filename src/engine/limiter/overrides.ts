@@ -3,8 +3,20 @@
 
 import { RequestError } from "../base/errors.ts";
 import { AMOUNT_MAX } from "../base/units.ts";
-import { Algorithm, type Limit, Sync, UNIT_NAMES, UNIT_SECONDS, Unit, WINDOW_SECONDS_MAX } from "../domain/limit.ts";
-import type { Descriptor } from "../domain/request.ts";
+import { visible } from "../base/visible.ts";
+import {
+  Algorithm,
+  type Limit,
+  LOG_PAYMENTS_MAX,
+  Sync,
+  UNIT_NAMES,
+  UNIT_SECONDS,
+  Unit,
+  WINDOW_SECONDS_MAX,
+  WRITTEN_ALGORITHM_NAMES,
+  WRITTEN_ALGORITHMS,
+} from "../domain/limit.ts";
+import { type Descriptor, textOf } from "../domain/request.ts";
 import type { StatsBook } from "../domain/stats.ts";
 import { limitKeySuffix, shownValue, writeBaseKey } from "../rules/bucket-key.ts";
 import { counterKey } from "../rules/compatibility.ts";
@@ -115,7 +127,7 @@ export class OverrideLimits {
   readonly #options: OverrideOptions;
   #templates = new WeakMap<Limit | Rule | DomainRules, Templates>();
   #templateCount = 0;
-  /** By template and amount; text if the window has several units. */
+  /** By template and amount; text if the window has several units, or the algorithm was said. */
   #younger = new Map<number | string, Limit>();
   #older = new Map<number | string, Limit>();
 
@@ -125,20 +137,24 @@ export class OverrideLimits {
 
   /**
    * The limit of the descriptor's override. `rule` has limits or is unlimited; undefined if the entries match no such rule. Throws
-   * RequestError for an unknown unit, and for a window of no unit or of more than a year.
+   * RequestError for an unknown unit or algorithm, a window of no unit or of more than a year, and a log that is too long.
    */
   limitOf(descriptor: Descriptor, rules: DomainRules, rule: Rule | undefined): Limit {
-    const { overrideAmount: amount, overrideUnit: unit, overrideUnits } = descriptor;
+    const { overrideAmount: amount, overrideUnit: unit, overrideUnits, overrideAlgorithm } = descriptor;
     const template = this.#templatesOf(rules, rule)[unit];
     if (template === undefined) throw unknownUnit(unit);
     const units = overrideUnits < 0 ? 1 : overrideUnits;
     const unitsMax = Math.floor(WINDOW_SECONDS_MAX / template.limit.windowSeconds);
     if (units === 0 || units > unitsMax) throw wrongMultiplier(units, unitsMax, unit);
-    const key = units === 1 ? template.number * AMOUNTS + amount : `${template.number} ${units} ${amount}`;
+    const isPlain = units === 1 && overrideAlgorithm === "";
+    const key = isPlain
+      ? template.number * AMOUNTS + amount
+      : `${template.number} ${units} ${amount} ${overrideAlgorithm}`;
     const known = this.#younger.get(key);
     if (known !== undefined) return known;
     const limit =
-      this.#older.get(key) ?? withAmount(units === 1 ? template.limit : ofUnits(template.limit, units), amount);
+      this.#older.get(key) ??
+      withAmount(isPlain ? template.limit : changed(template.limit, units, algorithmOf(descriptor, template)), amount);
     if (this.#younger.size === LIMITS_MAX) {
       this.#older = this.#younger;
       this.#younger = new Map();
@@ -211,16 +227,28 @@ export class OverrideLimits {
   }
 }
 
-/** The template of windows of several units. */
-function ofUnits(template: Limit, units: number): Limit {
+/** The template of windows of several units, counted by this algorithm. */
+function changed(template: Limit, units: number, algorithm: Algorithm): Limit {
   const windowSeconds = template.windowSeconds * units;
   return {
     ...template,
+    algorithm,
     windowSeconds,
     writtenSeconds: windowSeconds,
-    shownUnit: Unit.unknown,
-    keySuffix: limitKeySuffix(template.algorithm, windowSeconds, ""),
+    shownUnit: units === 1 ? template.shownUnit : Unit.unknown,
+    keySuffix: limitKeySuffix(algorithm, windowSeconds, ""),
   };
+}
+
+/** Holds and counters have the algorithm of their rule or domain, whatever the call says. */
+function algorithmOf({ overrideAlgorithm: name, overrideAmount: amount }: Descriptor, { limit }: Template): Algorithm {
+  const named = name === "" ? limit.algorithm : WRITTEN_ALGORITHMS[WRITTEN_ALGORITHM_NAMES.indexOf(name)];
+  if (named === undefined)
+    throw wrongAlgorithm(`is '${visible(textOf(name).slice(0, 64))}'`, WRITTEN_ALGORITHM_NAMES.join(", "));
+  if (limit.isCounter || limit.holdSeconds > 0) return limit.algorithm;
+  if (named === Algorithm.slidingLog && amount > LOG_PAYMENTS_MAX)
+    throw wrongAlgorithm(`has ${amount} requests in a sliding_log`, `at most ${LOG_PAYMENTS_MAX}, or sliding_window`);
+  return named;
 }
 
 // Field by field, because any call may bring a new amount, and an object spread takes several times as long.
@@ -255,6 +283,13 @@ function unknownUnit(unit: number): RequestError {
   return new RequestError(
     "REQUEST_OVERRIDE_UNIT",
     `the limit of a descriptor has unit ${unit}; expected 1 to 7 (SECOND, MINUTE, HOUR, DAY, MONTH, YEAR, WEEK)`,
+  );
+}
+
+function wrongAlgorithm(what: string, expected: string): RequestError {
+  return new RequestError(
+    "REQUEST_OVERRIDE_ALGORITHM",
+    `the algorithm of a descriptor's limit ${what}; expected ${expected}`,
   );
 }
 

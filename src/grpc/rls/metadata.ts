@@ -168,6 +168,8 @@ function overrideText(descriptor: Descriptor): string {
   if (unit !== 0) parts.push(`unit:${unit === 7 ? "7" : (UNIT_NAMES[unit]?.toUpperCase() ?? unit)}`);
   if (descriptor.overrideUnits >= 0)
     parts.push(`unit_multiplier:{${descriptor.overrideUnits === 0 ? "" : `value:${descriptor.overrideUnits}`}}`);
+  if (descriptor.overrideAlgorithm !== "")
+    parts.push(`algorithm:${JSON.stringify(textOf(descriptor.overrideAlgorithm))}`);
   return parts.join(" ");
 }
 

@@ -27,7 +27,7 @@ const DESCRIPTOR_KEYS = ["entries", "limit"];
 const ENTRY_KEYS = ["key", "value", "value_base64"];
 /** Of an unknown key or value an error shows this much. */
 const SHOWN_LENGTH_MAX = 64;
-const LIMIT_KEYS = ["requests_per_unit", "unit", "unit_multiplier"];
+const LIMIT_KEYS = ["requests_per_unit", "unit", "unit_multiplier", "algorithm"];
 
 /**
  * Reads the body of `POST /explain`. Throws RequestError REQUEST_BODY, which names the field, if its shape is wrong. The result
@@ -50,12 +50,14 @@ export function readBucketQuestion(body: Buffer): AskedBuckets {
   return { domain, globalLimit, descriptors };
 }
 
-function readOverride(value: unknown, at: string): { amount: number; unit: number; units: number } {
-  const { requests_per_unit: amount, unit, unit_multiplier: units = 1 } = asRecord(value, at, LIMIT_KEYS);
+function readOverride(value: unknown, at: string): AskedDescriptor["override"] & object {
+  const limit = asRecord(value, at, LIMIT_KEYS);
+  const { requests_per_unit: amount, unit, unit_multiplier: units = 1, algorithm = "" } = limit;
   return {
     amount: asWhole(amount, `${at}.requests_per_unit`, AMOUNT_MAX),
     unit: asUnit(unit, `${at}.unit`),
     units: asWhole(units, `${at}.unit_multiplier`, AMOUNT_MAX),
+    algorithm: asText(algorithm, `${at}.algorithm`, SHOWN_LENGTH_MAX),
   };
 }
 

@@ -133,9 +133,10 @@ function descriptorOf(call: LimitCall, index: number): object {
   };
 }
 
-function overrideOf({ overrideAmount, overrideUnit, overrideUnits }: Descriptor): object {
+function overrideOf({ overrideAmount, overrideUnit, overrideUnits, overrideAlgorithm }: Descriptor): object {
   const units = overrideUnits < 0 ? {} : { unit_multiplier: overrideUnits };
-  return { requests_per_unit: overrideAmount, unit: overrideUnit, ...units };
+  const algorithm = overrideAlgorithm === "" ? {} : { algorithm: textOf(overrideAlgorithm) };
+  return { requests_per_unit: overrideAmount, unit: overrideUnit, ...units, ...algorithm };
 }
 
 function shownEntries(call: LimitCall, index: number) {

@@ -9,6 +9,8 @@ interface WrittenOverride {
   readonly unit: number;
   /** How many units its window has; undefined: one. */
   readonly units?: number;
+  /** How it counts, as rule files name it; undefined: a sliding window. */
+  readonly algorithm?: string;
 }
 
 /** A descriptor of a question. */
@@ -57,8 +59,9 @@ function writeDescriptor({ entries, hits, isRefund = false, override }: AskedDes
     embed(2, () => {
       writer.writeVarintField(1, override.amount);
       writer.writeVarintField(2, override.unit);
-      const { units } = override;
+      const { units, algorithm } = override;
       if (units !== undefined) embed(3, () => writer.writeVarintField(1, units));
+      if (algorithm !== undefined) writer.writeTextField(14, algorithm);
     });
   }
   if (hits !== undefined) embed(3, () => writer.writeVarintField(1, hits));

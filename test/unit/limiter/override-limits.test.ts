@@ -3,7 +3,16 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { AMOUNT_MAX } from "../../../src/engine/base/units.ts";
-import { type Limit, OnStoreFailure, Sync, UNIT_SECONDS, Unit } from "../../../src/engine/domain/limit.ts";
+import {
+  ALGORITHM_NAMES,
+  ALGORITHM_TRAITS,
+  Algorithm,
+  type Limit,
+  OnStoreFailure,
+  Sync,
+  UNIT_SECONDS,
+  Unit,
+} from "../../../src/engine/domain/limit.ts";
 import { Descriptor } from "../../../src/engine/domain/request.ts";
 import { OverrideLimits } from "../../../src/engine/limiter/overrides.ts";
 import type { Rule } from "../../../src/engine/rules/rule-set.ts";
@@ -28,9 +37,17 @@ function open(statsBook = new PlainStatsBook()): OverrideLimits {
   return new OverrideLimits({ onStoreFailure: OnStoreFailure.local, retryAfterJitter: 0, statsBook });
 }
 
-function ask(limits: OverrideLimits, amount: number, unit: number, rule: Rule | undefined, units = -1): Limit {
+function ask(
+  limits: OverrideLimits,
+  amount: number,
+  unit: number,
+  rule: Rule | undefined,
+  units = -1,
+  algorithm = "",
+): Limit {
   const descriptor = new Descriptor();
   Object.assign(descriptor, { hasOverride: true, overrideAmount: amount, overrideUnit: unit, overrideUnits: units });
+  descriptor.overrideAlgorithm = algorithm;
   return limits.limitOf(descriptor, edge, rule);
 }
 
@@ -87,6 +104,39 @@ describe("limits of overrides", () => {
         },
       ),
       { numRuns: runs(300) },
+    );
+  });
+
+  test("count by the algorithm that was said, which holds of the rule and counters outweigh", () => {
+    const limits = open();
+    const names = fc.constantFrom("", "sliding_log", "sliding_window", "fixed_window", "token_bucket");
+    fc.assert(
+      fc.property(
+        fc.nat(1_000),
+        fc.constantFrom(1, 2, 3, 4, 7),
+        fc.constantFrom(-1, 1, 3),
+        owner,
+        names,
+        (amount, unit, units, rule, name) => {
+          const limit = ask(limits, amount, unit, rule, units, name);
+          expect(limit).toMatchObject({ amount, windowSeconds: (UNIT_SECONDS[unit] ?? 0) * Math.abs(units) });
+          expect(ALGORITHM_NAMES[limit.algorithm]).toBe(name || "sliding_window");
+          expect(limit.keySuffix).toContain(ALGORITHM_TRAITS[limit.algorithm].key);
+          expect(ask(limits, amount, unit, rule, units, name)).toBe(limit);
+          expect(ask(limits, amount, unit, rule, units).algorithm).toBe(Algorithm.slidingWindow);
+        },
+      ),
+      { numRuns: runs(300) },
+    );
+    const withHold = rulesFromYaml(
+      "domain: edge\ndescriptors:\n  - { key: h, hold: { id: i, ttl: 5s }, rate_limit: { tokens_per_second: 1, burst: 5 } }",
+    ).domains.get("edge")?.root.rules[0];
+    expect(ask(limits, 5, 1, withHold, -1, "fixed_window").algorithm).toBe(Algorithm.tokenBucket);
+    expect(() => ask(limits, 1_001, 1, undefined, -1, "sliding_log")).toThrow(
+      "the algorithm of a descriptor's limit has 1001 requests in a sliding_log; expected at most 1000, or sliding_window",
+    );
+    expect(() => ask(limits, 5, 1, undefined, -1, "leaky")).toThrow(
+      "the algorithm of a descriptor's limit is 'leaky'; expected token_bucket, sliding_window, fixed_window, sliding_log",
     );
   });
 

@@ -1,6 +1,6 @@
 // Turns a parsed file into its cases, or into every problem in it. docs/testing-rules.md describes the format.
 
-import { UNIT_NAMES } from "../../../engine/domain/limit.ts";
+import { UNIT_NAMES, WRITTEN_ALGORITHM_NAMES } from "../../../engine/domain/limit.ts";
 import { ProblemLog } from "../../../engine/rules/problems.ts";
 import type { MappingNode, ScalarNode, SourceFile, SourceNode } from "../../../engine/rules/source.ts";
 import { type AskedDescriptor, askedEntry, messageOf } from "../question.ts";
@@ -31,7 +31,7 @@ export const EXPECT_KEYS = [
   "reserved",
   "found",
 ];
-export const OVERRIDE_KEYS = ["requests_per_unit", "unit", "unit_multiplier"];
+export const OVERRIDE_KEYS = ["requests_per_unit", "unit", "unit_multiplier", "algorithm"];
 const STORE_STATES = ["away", "back"] as const;
 export const CODES = ["OK", "OVER_LIMIT", "UNAVAILABLE", "INVALID_ARGUMENT", "INTERNAL"];
 
@@ -161,10 +161,15 @@ function readAsked(fields: CaseFields): Omit<AskedDescriptor, "entries"> {
   const amount = override?.whole("requests_per_unit", 0) ?? 0;
   const unit = override?.word("unit", UNIT_NAMES) ?? 0;
   const units = override?.whole("unit_multiplier", 1);
+  const algorithm = override?.word("algorithm", WRITTEN_ALGORITHM_NAMES);
+  const others = {
+    ...(units === undefined ? {} : { units }),
+    ...(algorithm === undefined ? {} : { algorithm: WRITTEN_ALGORITHM_NAMES[algorithm] as string }),
+  };
   return {
     ...(hits === undefined ? {} : { hits }),
     ...(fields.flag("refund") ? { isRefund: true } : {}),
-    ...(override === undefined ? {} : { override: { amount, unit, ...(units === undefined ? {} : { units }) } }),
+    ...(override === undefined ? {} : { override: { amount, unit, ...others } }),
   };
 }
 

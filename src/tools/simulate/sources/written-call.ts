@@ -63,6 +63,7 @@ function overrideOf(value: unknown): AskedDescriptor["override"] {
     amount,
     unit: Math.max(0, typeof unit === "number" ? Math.trunc(unit) : UNITS.indexOf(String(unit))),
     ...(units === undefined ? {} : { units: Math.min(units, AMOUNT_MAX) }),
+    ...(typeof value.algorithm === "string" && { algorithm: value.algorithm }),
   };
 }
 
