@@ -8,7 +8,6 @@ import { ConfigError } from "./engine/base/errors.ts";
 import { visibleLines } from "./engine/base/visible.ts";
 import type { Logger } from "./operate/telemetry/logger.ts";
 import { openLog } from "./process/open-log.ts";
-import { openMemory } from "./process/open-memory.ts";
 import { startSmall } from "./process/quick-start.ts";
 import { deleteSecrets, readSettings, type Settings } from "./process/settings.ts";
 
@@ -45,22 +44,8 @@ async function serve(): Promise<void> {
     void running?.reload();
   });
   const start = async (): Promise<Running> => {
-    const memory = await openMemory({ settings, clock, logger });
-    try {
-      const { startApp } = await import("./process/app.ts");
-      const service = await startApp({ settings, clock, logger, logOutput, version, memory: memory?.shared });
-      return {
-        reload: () => service.reload(),
-        async stop(how) {
-          await service.stop(how);
-          // No call is under way any more, so the last snapshot is exact.
-          await memory?.close(true);
-        },
-      };
-    } catch (error) {
-      await memory?.close(false);
-      throw error;
-    }
+    const { startApp } = await import("./process/app.ts");
+    return startApp({ settings, clock, logger, logOutput, version });
   };
   const first = await Promise.race([start(), asked]);
   if (typeof first === "string") {

@@ -5,6 +5,7 @@ import { openTraces } from "../operate/telemetry/traces/open-traces.ts";
 import type { AppOptions } from "./app/app-options.ts";
 import { type AppParts, buildAppParts, showRulesHealth } from "./app/app-parts.ts";
 import { openAdmin, openGrpc } from "./app/open-ports.ts";
+import { closeSnapshots, openSnapshots } from "./app/open-snapshots.ts";
 import { openStatsd } from "./app/open-statsd.ts";
 import { watchStore } from "./app/store-watch.ts";
 import { warmUpCalls, warmUpStore } from "./app/warm-up.ts";
@@ -43,13 +44,15 @@ export async function startApp(options: AppOptions) {
   try {
     return await start(parts);
   } catch (error) {
+    await parts.snapshots?.abandon();
     await close(parts, 0, 0);
     throw error;
   }
 }
 
 async function start(parts: AppParts) {
-  const { settings, health, reloader, runtimeLimits, store, storeHealth, logger } = parts;
+  const { settings, health, reloader, runtimeLimits, store, storeHealth, snapshots, logger } = parts;
+  await openSnapshots(snapshots, settings);
   parts.running.statsd = await openStatsd(parts);
   parts.running.traces = await openTraces(parts);
   // Removed only when calls are answered, even if everything else is well before that.
@@ -88,6 +91,7 @@ async function stop(parts: AppParts, delays: boolean): Promise<void> {
   if (delays && settings.shutdownDelayMs > 0)
     await new Promise((resolve) => setTimeout(resolve, settings.shutdownDelayMs));
   await close(parts, settings.shutdownGraceMs, LAST_SPANS_MS);
+  await closeSnapshots(parts.snapshots, settings);
   calls.domains.tell(rareLog);
   rareLog.flush();
 }

@@ -4,12 +4,11 @@ import { expect, test } from "vitest";
 import { MICROS_PER_SECOND } from "../../src/engine/base/units.ts";
 import { Mode } from "../../src/engine/domain/take.ts";
 import { makeLimit } from "../support/builders.ts";
-import { describeComparedContract, describeEveryContract } from "./every.contract.ts";
+import { describeEveryContract } from "./every.contract.ts";
 import { memoryHarness } from "./memory-harness.ts";
 import { groupOf, takeOf } from "./store-harness.ts";
 
 describeEveryContract("memory store", () => memoryHarness());
-describeComparedContract("memory store of three threads", () => memoryHarness(3));
 
 // Redis drops a counter by its own clock, which no test moves.
 test("a counter begins at 0 when its key comes again after its time, with a longer window of the same start", async () => {

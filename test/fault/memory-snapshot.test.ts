@@ -13,14 +13,14 @@ import {
 } from "node:fs";
 import { link } from "node:fs/promises";
 import { createServer } from "node:net";
-import { join, resolve } from "node:path";
+import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { Algorithm } from "../../src/engine/domain/limit.ts";
 import { TakeGroup, Verdict } from "../../src/engine/domain/take.ts";
 import { MemoryStore } from "../../src/stores/memory/memory-store.ts";
 import { replaceSnapshotFile, setSnapshotAside } from "../../src/stores/memory/snapshot/snapshot-file.ts";
 import { LockHeldError, SnapshotLock } from "../../src/stores/memory/snapshot/snapshot-lock.ts";
-import type * as snapshotsFile from "../../src/stores/memory/snapshot/snapshots.ts";
+import { Snapshots } from "../../src/stores/memory/snapshot/snapshots.ts";
 import { fillGroup } from "../contract/store-harness.ts";
 import { makeLimit } from "../support/builders.ts";
 import { ManualClock } from "../support/manual-clock.ts";
@@ -30,35 +30,37 @@ import { onThisMachine, TurnWatch } from "../support/turn-watch.ts";
 const TURN_MS_MAX = 20;
 const newFile = () => join(temporaryFolder("headgate-snapshot"), "buckets");
 const textOf = (path: string) => readFileSync(path, "latin1");
-const piecesOf = (text: string) => [...text].map((letter) => Buffer.from(letter));
+async function* piecesOf(text: string): AsyncGenerator<Uint8Array> {
+  for (const letter of text) yield Buffer.from(letter);
+}
 
-function* breakingOff(text: string, after: number): Generator<Uint8Array> {
-  yield* piecesOf(text).slice(0, after);
+async function* breakingOff(text: string, after: number): AsyncGenerator<Uint8Array> {
+  yield* piecesOf(text.slice(0, after));
   throw new Error("the disk is full");
 }
 
 describe("a snapshot's file", () => {
   // Promise(restarts): An interrupted write leaves the previous snapshot in place.
-  test("is the one before, wherever a write breaks off, and leaves nothing else", () => {
+  test("is the one before, wherever a write breaks off, and leaves nothing else", async () => {
     const path = newFile();
-    const { mark } = replaceSnapshotFile(path, undefined, piecesOf("old"));
+    const { mark } = await replaceSnapshotFile(path, undefined, piecesOf("old"));
     for (let after = 0; after <= 5; after++) {
-      expect(() => replaceSnapshotFile(path, mark, breakingOff("newer", after))).toThrow("the disk is full");
+      await expect(replaceSnapshotFile(path, mark, breakingOff("newer", after))).rejects.toThrow("the disk is full");
       expect(textOf(path)).toBe("old");
       expect(readdirSync(join(path, ".."))).toEqual(["buckets"]);
     }
-    replaceSnapshotFile(path, mark, piecesOf("newer"));
+    await replaceSnapshotFile(path, mark, piecesOf("newer"));
     expect(textOf(path)).toBe("newer");
   });
 
   // Promise(restarts): Only its owner can read a snapshot.
-  test("is readable by its owner alone, whatever stood under the name that it is written to", () => {
+  test("is readable by its owner alone, whatever stood under the name that it is written to", async () => {
     const path = newFile();
     const before = process.umask(0);
     try {
       writeFileSync(join(path, "../others"), "of others");
       symlinkSync("others", `${path}.new`);
-      replaceSnapshotFile(path, undefined, piecesOf("new"));
+      await replaceSnapshotFile(path, undefined, piecesOf("new"));
     } finally {
       process.umask(before);
     }
@@ -67,24 +69,24 @@ describe("a snapshot's file", () => {
   });
 
   // Promise(restarts): One process at a time uses a snapshot, and never overwrites another's.
-  test("is never written over if another process wrote it, or it was put there meanwhile", () => {
+  test("is never written over if another process wrote it, or it was put there meanwhile", async () => {
     const path = newFile();
-    const { mark } = replaceSnapshotFile(path, undefined, piecesOf("one"));
-    expect(() => replaceSnapshotFile(path, undefined, piecesOf("other"))).toThrow("got another file");
-    const meanwhile = function* () {
+    const { mark } = await replaceSnapshotFile(path, undefined, piecesOf("one"));
+    await expect(replaceSnapshotFile(path, undefined, piecesOf("other"))).rejects.toThrow("got another file");
+    const meanwhile = async function* () {
       yield* piecesOf("two");
       writeFileSync(path, "other");
     };
-    expect(() => replaceSnapshotFile(path, mark, meanwhile())).toThrow("got another file");
+    await expect(replaceSnapshotFile(path, mark, meanwhile())).rejects.toThrow("got another file");
     expect(readFileSync(path, "latin1")).toBe("other");
   });
 
-  test("that can't be used is kept under another name, and a second one stays where it is", () => {
+  test("that can't be used is kept under another name, and a second one stays where it is", async () => {
     const path = newFile();
     writeFileSync(path, "bad 1");
-    expect(setSnapshotAside(path)).toBe(`${path}.refused`);
+    expect(await setSnapshotAside(path)).toBe(`${path}.refused`);
     writeFileSync(path, "bad 2");
-    expect(() => setSnapshotAside(path)).toThrow("which was refused before: look at it and remove it");
+    await expect(setSnapshotAside(path)).rejects.toThrow("which was refused before: look at it and remove it");
     expect([textOf(`${path}.refused`), textOf(path)]).toEqual(["bad 1", "bad 2"]);
   });
 });
@@ -141,11 +143,7 @@ describe("a snapshot's lock", () => {
   });
 });
 
-describe("snapshots", async () => {
-  // Built, because TypeScript has no thread to read and write in.
-  const { Snapshots } = (await import(
-    resolve(import.meta.dirname, "../../dist/stores/memory/snapshot/snapshots.js")
-  )) as typeof snapshotsFile;
+describe("snapshots", () => {
   const clock = new ManualClock();
   const limit = makeLimit({ windowSeconds: 86_400 });
   const log = makeLimit({ algorithm: Algorithm.slidingLog, amount: 1_000, windowSeconds: 86_400 });
@@ -161,7 +159,7 @@ describe("snapshots", async () => {
     const lines: string[] = [];
     const say = (fields: object, message: string) => lines.push(`${message} ${JSON.stringify(fields)}`);
     const snapshots = new Snapshots({
-      store: store.shared,
+      buckets: store.buckets,
       clock,
       file,
       intervalMs,
@@ -177,11 +175,11 @@ describe("snapshots", async () => {
     take(store, "a");
     mkdirSync(`${file}.new`);
     for (let i = 0; i < 3; i++) await snapshots.write();
-    expect([snapshots.status.read().failed, snapshots.status.read().written, lines.length]).toEqual([3, 0, 1]);
-    expect(snapshots.status.read().trouble).toContain(".new");
+    expect([snapshots.state.failed, snapshots.state.written, lines.length]).toEqual([3, 0, 1]);
+    expect(snapshots.state.trouble).toContain(".new");
     rmSync(`${file}.new`, { recursive: true });
     await snapshots.write();
-    expect([snapshots.status.read().trouble, lines.length]).toEqual([undefined, 2]);
+    expect([snapshots.state.trouble, lines.length]).toEqual([undefined, 2]);
     await snapshots.close(60_000);
     await store.close();
   });
@@ -235,13 +233,13 @@ describe("snapshots", async () => {
     const second = open(file);
     await second.snapshots.open();
     await second.snapshots.write();
-    expect([second.store.bucketCount, second.snapshots.status.read()]).toMatchObject([
+    expect([second.store.bucketCount, second.snapshots.state]).toMatchObject([
       1,
       { written: 0, failed: 2, trouble: expect.stringContaining("expected a lock at ") },
     ]);
     rmSync(`${file}.lock`, { recursive: true });
     await second.snapshots.write();
-    const { written, trouble } = second.snapshots.status.read();
+    const { written, trouble } = second.snapshots.state;
     expect([written, trouble]).toEqual([1, undefined]);
     await second.snapshots.close(60_000);
     await Promise.all([first.store.close(), second.store.close()]);
@@ -252,10 +250,10 @@ describe("snapshots", async () => {
     const { store, snapshots, lines } = open(file, undefined, 1);
     for (let i = 0; i < 50_000; i++) take(store, `${i}`);
     await snapshots.open();
-    await expect.poll(() => snapshots.status.read().failed, { interval: 5 }).toBeGreaterThan(0);
+    await expect.poll(() => snapshots.state.failed, { interval: 5 }).toBeGreaterThan(0);
     expect(lines[0]).toContain("the disk is slow or hangs");
     await snapshots.close(60_000);
-    expect(snapshots.status.read().trouble).toBeUndefined();
+    expect(snapshots.state.trouble).toBeUndefined();
     await store.close();
   });
 
@@ -267,7 +265,7 @@ describe("snapshots", async () => {
     await snapshots.write();
     for (let i = 0; i < 50_000; i++) take(store, `${i}`);
     await snapshots.close(0);
-    expect(snapshots.status.read()).toMatchObject({ written: 1, trouble: expect.stringContaining("within 0 ms") });
+    expect(snapshots.state).toMatchObject({ written: 1, trouble: expect.stringContaining("within 0 ms") });
     await snapshots.abandon();
     expect(readdirSync(join(file, ".."))).toEqual(["buckets"]);
     const next = open(file);
@@ -283,7 +281,7 @@ describe("snapshots", async () => {
     const { snapshots, store } = open(file);
     await snapshots.open();
     await snapshots.close(60_000);
-    expect(snapshots.status.read()).toMatchObject({
+    expect(snapshots.state).toMatchObject({
       written: 0,
       trouble: "expected a file, got a folder or a device of that name",
     });
@@ -291,7 +289,7 @@ describe("snapshots", async () => {
     await store.close();
   });
 
-  // A thread that loses its core while it holds a stripe's lock makes others wait for it; all in one turn would take half a second.
+  // All in one turn would take half a second.
   // Promise(restarts): Writing or reading a snapshot holds the event loop for at most 20 ms at a time.
   test("hold no turn for more than 20 ms, with a hundred thousand buckets and with pages of the longest logs", async () => {
     const file = newFile();

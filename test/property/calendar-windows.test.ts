@@ -53,7 +53,7 @@ test("no more than the amount stands paid in a window that the store holds", asy
       fc.array(fc.integer({ min: 0, max: 5 }), { minLength: 1, maxLength: 3 }),
       fc.array(STEP, { minLength: 1, maxLength: 60 }),
       async (seeds, steps) => {
-        const harness = memoryHarness(3);
+        const harness = memoryHarness();
         const limits = seeds.map(limitBy);
         const paidBy = new Map<number, number>();
         const payments: Payment[] = [];

@@ -1,34 +1,34 @@
-// Sliding logs in blocks of one memory: what they take, free and reserve. What they say is held against Lua (agreement.ts) and a plain list.
+// Sliding logs in blocks of one memory: what they take and free. What they say is held against Lua (agreement.ts) and a plain list.
 
 import { describe, expect, test } from "vitest";
-import { BLOCK_BYTES, LogBlocks, logRoomBytes } from "../../src/engine/algorithms/log-blocks.ts";
 import { LogState } from "../../src/engine/algorithms/log-state.ts";
-import { ownMemory } from "../../src/engine/base/journaled-memory.ts";
+import { NumberLists } from "../../src/engine/algorithms/number-lists.ts";
+import { Reserved } from "../../src/engine/base/reserved.ts";
 import { LOG_PAYMENTS_MAX } from "../../src/engine/domain/limit.ts";
 
 describe("a log in blocks", () => {
   test("frees blocks as it shrinks, each log its own", () => {
-    const blocks = new LogBlocks(ownMemory(1_000_000), { at: 0, bytes: 900_000 });
-    const places = [1, 100, 300].map((payments) => {
+    const lists = new NumberLists(new Reserved(), 100, 256);
+    const logs = [1, 100, 300].map((payments) => {
       const log = new LogState();
       log.clear(1);
       for (let atUs = 1; atUs <= payments; atUs++) {
         log.advance(atUs, 0);
         log.add(1);
       }
-      return { log, payments, place: blocks.write(0, log) };
+      return { log, payments, list: lists.write(0, log.numbers, log.length) };
     });
-    const blocksOf = (payments: number) => Math.ceil(payments / 15);
-    expect(blocks.usedBytes).toBe(places.reduce((sum, { payments }) => sum + blocksOf(payments), 0) * BLOCK_BYTES);
-    for (const one of places) {
-      blocks.read(one.place, one.log);
+    expect(lists.used).toBe(logs.reduce((sum, { log }) => sum + Math.ceil(log.length / 31), 0));
+    for (const one of logs) {
+      one.log.begin((lists.lengthOf(one.list) - 1) / 2);
+      lists.read(one.list, one.log.numbers);
       one.log.takeOffNewest(one.payments - 1);
-      one.place = blocks.write(one.place, one.log);
+      one.list = lists.write(one.list, one.log.numbers, one.log.length);
       expect([one.log.count, one.log.total]).toEqual([1, 1]);
     }
-    expect(blocks.usedBytes).toBe(places.length * BLOCK_BYTES);
-    for (const { place } of places) blocks.drop(place);
-    expect(blocks.usedBytes).toBe(0);
+    expect(lists.used).toBe(logs.length);
+    for (const { list } of logs) lists.drop(list);
+    expect(lists.used).toBe(0);
   });
 
   test("sums costs exactly for ever", () => {
@@ -57,26 +57,5 @@ describe("a log in blocks", () => {
       LOG_PAYMENTS_MAX - 1,
       newestUs,
     ]);
-  });
-
-  test("grows by a block when it says that it needs one, and has room for it within its bytes alone", () => {
-    const bytes = 20 * BLOCK_BYTES;
-    const blocks = new LogBlocks(ownMemory(logRoomBytes(bytes)), { at: 0, bytes });
-    const log = new LogState();
-    let place = 0;
-    const used = [];
-    for (let atUs = 1; ; atUs++) {
-      log.advance(atUs, 0);
-      if (!blocks.hasRoomForPayment(log)) break;
-      log.add(1);
-      place = blocks.write(place, log);
-      used.push(blocks.usedBytes / BLOCK_BYTES);
-    }
-    expect(used).toEqual(Array.from({ length: 300 }, (_, i) => Math.ceil((i + 1) / 15)));
-    const other = new LogState();
-    other.clear(1);
-    expect(blocks.hasRoomForPayment(other)).toBe(false);
-    other.add(1);
-    expect(blocks.hasRoomForPayment(other)).toBe(true);
   });
 });

@@ -3,9 +3,9 @@
 
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { BLOCK_BYTES } from "../../src/engine/algorithms/log-blocks.ts";
 import { Algorithm, type Limit } from "../../src/engine/domain/limit.ts";
 import { Kind, Mode, Outcome, TakeGroup, Verdict } from "../../src/engine/domain/take.ts";
+import { LOG_BLOCK_BYTES as BLOCK_BYTES } from "../../src/stores/memory/buckets.ts";
 import { MemoryStore } from "../../src/stores/memory/memory-store.ts";
 import { SILENT_STORE_OBSERVER } from "../../src/stores/store-observer.ts";
 import { makeLimit } from "../support/builders.ts";

@@ -13,7 +13,7 @@ import { type Ask, bucketKeyOf, fillGroup } from "../contract/store-harness.ts";
 import { makeLimit } from "../support/builders.ts";
 import { ManualClock } from "../support/manual-clock.ts";
 import { runs } from "../support/runs.ts";
-import { restore, SnapshotInSteps } from "../support/snapshot-bytes.ts";
+import { restore, SnapshotInSteps, sealed } from "../support/snapshot-bytes.ts";
 
 const LIMITS = [
   makeLimit({ amount: 100, burst: 100, windowSeconds: 600, holdSeconds: 30 }),
@@ -91,7 +91,7 @@ test("a bucket comes back with its holds as both were at one moment, or without 
           for (let i = 0; i < steps; i++) snapshot.step();
         }
         const next = new MemoryStore({ clock });
-        restore(next, snapshot.bytes(), clock.nowUs());
+        await restore(next, await sealed(snapshot.entries()), clock.nowUs());
         look();
         for (const [key, states] of seen) {
           const found = stateOf(next, key);

@@ -10,13 +10,12 @@ import { hashKeyInUse, type Keyed, keyedOf, useHashKey } from "../../src/engine/
 import { Algorithm, type Limit } from "../../src/engine/domain/limit.ts";
 import { Mode, TakeGroup } from "../../src/engine/domain/take.ts";
 import { MemoryStore } from "../../src/stores/memory/memory-store.ts";
-import { piecesOf } from "../../src/stores/memory/snapshot/snapshot-entries.ts";
 import { SILENT_STORE_OBSERVER } from "../../src/stores/store-observer.ts";
 import { type Ask, bucketKeyOf, fillGroup, groupOf } from "../contract/store-harness.ts";
 import { makeLimit } from "../support/builders.ts";
 import { ManualClock } from "../support/manual-clock.ts";
 import { part, runs } from "../support/runs.ts";
-import { entriesIn, restore, SnapshotInSteps, snapshotOf } from "../support/snapshot-bytes.ts";
+import { entriesIn, piecesIn, restore, SnapshotInSteps, sealed, snapshotOf } from "../support/snapshot-bytes.ts";
 import { histories, limitsWithHolds } from "./histories.ts";
 import { replayAtOnce, replayHistory } from "./replay.ts";
 
@@ -188,12 +187,12 @@ describe("a snapshot that is written while takes go on", () => {
             for (const one of acts) watched.do(one);
             for (let i = 0; i < steps; i++) snapshot.step();
           }
-          const bytes = snapshot.bytes();
+          const bytes = await sealed(snapshot.entries());
           const seen = watched.seen();
           let evicted = 0;
           const observer = { ...SILENT_STORE_OBSERVER, evicted: () => (evicted += 1) };
-          const restarted = new MemoryStore({ clock, bucketsMax: BUCKETS_MAX, logBytesMax: LOG_BYTES_MAX });
-          restore(restarted, bytes, clock.nowUs(), observer);
+          const restarted = new MemoryStore({ clock, bucketsMax: BUCKETS_MAX, logBytesMax: LOG_BYTES_MAX, observer });
+          await restore(restarted, bytes, clock.nowUs());
           const strange = [...seen].filter(([key, states]) => !states.has(stateOf(restarted, key)));
           // Buckets that were evicted meanwhile may be in it next to those that came in their place: then some must go again.
           const wrong = strange.map(([key, states]) => ({ key, states, found: stateOf(restarted, key) }));
@@ -243,7 +242,7 @@ describe("a restart", () => {
         let store = new MemoryStore({ clock });
         const inOne = new MemoryStore({ clock });
         let takes = 0;
-        let written: Buffer | undefined;
+        let written: ReturnType<typeof snapshotOf> | undefined;
         const target = {
           setUs: (nowUs: number) => {
             const when = restartsWhen[takes++ % restartsWhen.length];
@@ -255,7 +254,7 @@ describe("a restart", () => {
             if (written !== undefined) {
               await store.close();
               store = new MemoryStore({ clock });
-              restore(store, written, clock.nowUs());
+              await restore(store, await sealed(written), clock.nowUs());
             }
             written = undefined;
             store.take(group);
@@ -272,7 +271,7 @@ describe("a restart", () => {
 
 describe("a damaged snapshot", () => {
   /** A snapshot with buckets of every kind. */
-  function sample(): Buffer {
+  function sample(): Promise<Buffer> {
     const watched = new WatchedStore();
     for (let limit = 0; limit < LIMITS.length; limit++) {
       for (const id of [1, 1, 2, 3]) {
@@ -286,16 +285,16 @@ describe("a damaged snapshot", () => {
       ["b", Mode.settle],
     ] as const)
       watched.store.take(groupOf([{ limit: HELD, mode, cost: 2, holdId }], ""));
-    const bytes = snapshotOf(watched.store, watched.clock.nowUs());
+    const entries = snapshotOf(watched.store, watched.clock.nowUs());
     void watched.store.close();
-    return bytes;
+    return sealed(entries);
   }
 
   const store = new MemoryStore({ clock: new ManualClock() });
 
-  function refusal(bytes: Buffer): string {
+  async function refusal(bytes: Buffer): Promise<string> {
     try {
-      restore(store, bytes, 0);
+      await restore(store, bytes, 0);
     } catch (error) {
       return (error as Error).message;
     } finally {
@@ -306,27 +305,26 @@ describe("a damaged snapshot", () => {
 
   // Promise(restarts): A snapshot that was cut, or has any changed bit, is not used at all.
   test("is refused wherever it was cut", async () => {
-    const bytes = sample();
+    const bytes = await sample();
     for (const length of part([...bytes.keys()]))
-      expect(refusal(bytes.subarray(0, length))).toMatch(/: the file was cut or changed$|^expected a file that begins/);
+      expect(await refusal(bytes.subarray(0, length))).toMatch(
+        /: the file was cut or changed$|^expected a file that begins/,
+      );
   });
 
   // Promise(restarts): A snapshot that was cut, or has any changed bit, is not used at all.
   test("is refused whichever bit was turned", async () => {
-    const bytes = sample();
+    const bytes = await sample();
     for (const at of part([...bytes.keys()])) {
       const changed = Buffer.from(bytes);
       changed[at] = (bytes[at] as number) ^ (1 << (at % 8));
-      expect(refusal(changed)).toContain("expected ");
+      expect(await refusal(changed)).toContain("expected ");
     }
   });
 
-  test("is refused with blocks missing, twice, in another order, or of another snapshot", () => {
-    const [line, ...blocks] = Array.from(piecesOf([entriesIn(sample())]), (piece) => Buffer.from(piece)) as [
-      Buffer,
-      ...Buffer[],
-    ];
-    const other = Buffer.from(Array.from(piecesOf([entriesIn(sample())]), (piece) => Buffer.from(piece))[1] as Buffer);
+  test("is refused with blocks missing, twice, in another order, or of another snapshot", async () => {
+    const [line, ...blocks] = (await piecesIn(await entriesIn(await sample()))) as [Buffer, ...Buffer[]];
+    const [, other] = await piecesIn(await entriesIn(await sample()));
     for (const arranged of [
       [],
       [blocks[1]],
@@ -334,7 +332,7 @@ describe("a damaged snapshot", () => {
       [...blocks].reverse(),
       [blocks[0], other, blocks[1]],
     ])
-      expect(refusal(Buffer.concat([line, ...(arranged as Buffer[])]))).toContain("the file was cut or changed");
-    expect(refusal(Buffer.concat([line, ...blocks, Buffer.of(0)]))).toContain("the file was cut or changed");
+      expect(await refusal(Buffer.concat([line, ...(arranged as Buffer[])]))).toContain("the file was cut or changed");
+    expect(await refusal(Buffer.concat([line, ...blocks, Buffer.of(0)]))).toContain("the file was cut or changed");
   });
 });

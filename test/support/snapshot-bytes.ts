@@ -1,21 +1,18 @@
 // Snapshots of a memory store as bytes in memory, without a file.
 
-import { Buckets } from "../../src/stores/memory/buckets.ts";
 import type { MemoryStore } from "../../src/stores/memory/memory-store.ts";
-import { entriesOf, piecesOf, type ReadBytes } from "../../src/stores/memory/snapshot/snapshot-entries.ts";
+import { blocksOf, entriesOf, piecesOf, type ReadBytes } from "../../src/stores/memory/snapshot/snapshot-entries.ts";
 import { type ReadSnapshot, readSnapshot, writeSnapshot } from "../../src/stores/memory/snapshot/snapshot-format.ts";
-import { SNAPSHOT_THREAD, StoreMemory } from "../../src/stores/memory/store-memory.ts";
-import { SILENT_STORE_OBSERVER, type StoreObserver } from "../../src/stores/store-observer.ts";
 
 type Entry = readonly number[];
 
-/** Collects the entries of a snapshot; `step` makes those of the next lock and says whether there is more to come. */
+/** Collects the entries of a snapshot; `step` makes those of the next step and says whether there is more to come. */
 export class SnapshotInSteps {
   readonly #entries: Entry[] = [];
   readonly #made: Generator<Entry[], void, void>;
 
-  constructor(store: MemoryStore, nowUs: number) {
-    this.#made = writeSnapshot(...viewOf(store), nowUs);
+  constructor({ buckets }: MemoryStore, nowUs: number) {
+    this.#made = writeSnapshot(buckets, nowUs);
   }
 
   step(): boolean {
@@ -26,38 +23,44 @@ export class SnapshotInSteps {
   }
 
   /** The whole, with what was missing of it. */
-  bytes(): Buffer {
+  entries(): readonly Entry[] {
     while (this.step());
-    return sealed(this.#entries);
+    return this.#entries;
   }
 }
 
+/** Entries as the pieces of a snapshot's file. */
+export async function piecesIn(entries: readonly Entry[]): Promise<Buffer[]> {
+  const all = async function* () {
+    yield entries;
+  };
+  const pieces: Buffer[] = [];
+  for await (const piece of piecesOf(all())) pieces.push(Buffer.from(piece));
+  return pieces;
+}
+
 /** Entries as the bytes of a snapshot. */
-export function sealed(entries: readonly Entry[]): Buffer {
-  return Buffer.concat(Array.from(piecesOf([entries]), (piece) => Buffer.from(piece)));
+export async function sealed(entries: readonly Entry[]): Promise<Buffer> {
+  return Buffer.concat(await piecesIn(entries));
 }
 
 /** The entries of a snapshot. */
-export function entriesIn(bytes: Buffer): Entry[] {
-  return Array.from(entriesOf(sourceOf(bytes)), (entry) => [...entry]);
+export async function entriesIn(bytes: Buffer): Promise<Entry[]> {
+  const all: Entry[] = [];
+  for await (const block of blocksOf(sourceOf(bytes))) for (const entry of entriesOf(block)) all.push([...entry]);
+  return all;
 }
 
 function sourceOf(bytes: Buffer): ReadBytes {
-  return (into, from) => bytes.copy(into, 0, from);
+  return (into, from) => Promise.resolve(bytes.copy(into, 0, from));
 }
 
-/** The store's buckets as the thread of a snapshot has them. */
-function viewOf(store: MemoryStore, observer: StoreObserver = SILENT_STORE_OBSERVER): [StoreMemory, Buckets] {
-  const memory = new StoreMemory(store.shared, SNAPSHOT_THREAD);
-  return [memory, new Buckets(memory, { onEvicted: (buckets) => observer.evicted(buckets) })];
-}
-
-/** The snapshot of a store that stands still. */
-export function snapshotOf(store: MemoryStore, nowUs: number): Buffer {
-  return new SnapshotInSteps(store, nowUs).bytes();
+/** The snapshot of a store that stands still, by its entries. */
+export function snapshotOf(store: MemoryStore, nowUs: number): readonly Entry[] {
+  return new SnapshotInSteps(store, nowUs).entries();
 }
 
 /** Fills an empty store with what the snapshot holds and still means something at `nowUs`. */
-export function restore(store: MemoryStore, bytes: Buffer, nowUs: number, observer?: StoreObserver): ReadSnapshot {
-  return readSnapshot(entriesOf(sourceOf(bytes)), ...viewOf(store, observer), nowUs);
+export function restore({ buckets }: MemoryStore, bytes: Buffer, nowUs: number): Promise<ReadSnapshot> {
+  return readSnapshot(blocksOf(sourceOf(bytes)), buckets, nowUs);
 }

@@ -124,11 +124,9 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   "process/quick-start": [],
   "process/say-listening.ts": ["operate/telemetry", "process/app/page-addresses.ts", "process/settings"],
   "process/open-log.ts": ["engine/base", "operate/telemetry", "process/settings"],
-  "process/open-memory.ts": ["engine/base", "engine/domain", "operate/telemetry", "process/settings", "stores/memory"],
   main: [
     "process/app",
     "process/open-log.ts",
-    "process/open-memory.ts",
     "process/quick-start",
     "tools/cli",
     "engine/base",

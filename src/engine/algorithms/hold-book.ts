@@ -1,29 +1,26 @@
-// The live holds (payments that wait for their settlement) of each bucket, and the ids of settled ones, in a memory that threads may share.
-// holds.ts applies holds to their buckets. In shared memory every thread has its own HoldBook, and a lock lets one of them work at a time
-// (stores/memory/store-memory.ts).
-//
-// A bucket with holds has a record, which leads to the list of its holds, those that end soonest first, and to its lows (DebtLows). Settled
-// ids are a list in the order of their settlement.
+// The live holds (payments that wait for their settlement) of each bucket, and the ids of settled ones. holds.ts applies holds to their buckets;
+// the tables are in hold-tables.ts. A bucket's holds are a list, those that end soonest first.
 
-import { type JournaledMemory, ownMemory } from "../base/journaled-memory.ts";
+import { Reserved } from "../base/reserved.ts";
 import { MICROS_PER_TOKEN } from "../base/units.ts";
 import type { KeyHash } from "../domain/key-bytes.ts";
 import { HOLDS_PER_BUCKET_MAX, type Limit } from "../domain/limit.ts";
 import type { LimitStats } from "../domain/stats.ts";
 import { DebtLows } from "./debt-lows.ts";
-import { HoldCounts } from "./hold-counts.ts";
-import { HoldRecords, holdBytes, Kind, NUMBER, settledMaxOf, WORD } from "./hold-records.ts";
+import { HeldBuckets, LiveHolds, SettledIds } from "./hold-tables.ts";
 
 /** Most holds that end in one step, in all its buckets together; the rest ends in later steps. lua/holds.lua has the same bound. */
 const ENDINGS_PER_STEP = 32;
+/** Most settled ids for so many live holds. Beyond it, the one settled longest ago is dropped, even before its time. */
+const HOLDS_PER_SETTLED_ID = 10;
 /** Settled ids whose time is over that are dropped, at most, when another is added. */
 const SETTLED_DROPS = 2;
-/** Records that `nextEnded` looks at. */
+/** Buckets that `nextEnded` looks at. */
 const LOOKS_PER_STEP = 64;
 
-/** A payment that can still be settled, as it is in its record. */
+/** A payment that can still be settled, as it is in its row. */
 export interface Hold {
-  readonly record: number;
+  readonly row: number;
   readonly cost: number;
   readonly paidAtUs: number;
   /** When the payment is given back if nobody settles it. */
@@ -33,67 +30,69 @@ export interface Hold {
 }
 
 /** A hold outside a HoldBook. Its id is one-byte, of at most 64 bytes; empty if nobody can settle it. */
-export interface KeptHold extends Omit<Hold, "record"> {
+export interface KeptHold extends Omit<Hold, "row"> {
   readonly id: string;
 }
 
 /** A bucket with live holds, during a step. */
 export class BucketHolds {
-  /** Number of its record; 0 once it has lost its last hold. */
-  record = 0;
+  /** Its row; 0 once it has lost its last hold. */
+  row = 0;
   /** Used if the bucket is a token bucket. */
   readonly lows = new DebtLows();
 }
 
 /** The holds of all buckets of a store. Buckets are named by the hashes of their keys. */
 export class HoldBook {
-  readonly #records: HoldRecords;
-  #counts: HoldCounts;
   readonly #holdsMax: number;
-  /** Memory that only this book has. */
-  readonly #own: JournaledMemory | undefined;
+  readonly #buckets: HeldBuckets;
+  readonly #holds: LiveHolds;
+  readonly #settled: SettledIds;
+  /** The bucket that `nextEnded` has looked at last. */
+  #lookedAt = 0;
   /** The buckets of this step; the first `#openCount` are in use. */
   readonly #open: BucketHolds[] = [];
   #openCount = 0;
   #endingsLeft = ENDINGS_PER_STEP;
 
-  /** `memory`: where the book lies in memory that it shares; by default it has its own. */
-  constructor(
-    holdsMax = 2 * HOLDS_PER_BUCKET_MAX,
-    memory?: { readonly memory: JournaledMemory; readonly at: number },
-    counts = new HoldCounts(),
-  ) {
-    if (memory === undefined) this.#own = ownMemory(holdBytes(holdsMax));
-    this.#records = new HoldRecords(memory?.memory ?? (this.#own as JournaledMemory), memory?.at ?? 0, holdsMax);
-    this.#counts = counts;
+  constructor(holdsMax = 2 * HOLDS_PER_BUCKET_MAX, memory = new Reserved()) {
     this.#holdsMax = holdsMax;
+    this.#buckets = new HeldBuckets(memory, holdsMax);
+    this.#holds = new LiveHolds(memory, holdsMax);
+    this.#settled = new SettledIds(memory, Math.ceil(holdsMax / HOLDS_PER_SETTLED_ID));
   }
 
-  /** Forgets everything, without a journal. No other thread may use the memory. */
+  /** Forgets everything. */
   clear(): void {
-    this.#records.clear();
-    this.#own?.commit();
+    for (let bucket = 1; bucket <= this.#buckets.made; bucket++) {
+      for (let hold = this.#buckets.first[bucket] as number; hold !== 0 && this.#buckets.size[bucket] !== 0; ) {
+        const next = this.#holds.after[hold] as number;
+        this.#holds.remove(hold);
+        hold = next;
+      }
+    }
+    this.#holds.clear();
+    this.#buckets.clear();
+    this.#settled.clear();
     this.#openCount = 0;
-    this.#counts = new HoldCounts();
   }
 
   /** Number of all live holds. */
   get liveCount(): number {
-    return this.#records.word(0, WORD.live);
+    return this.#holds.count;
   }
 
   /** Begins a step, which may end at most ENDINGS_PER_STEP holds. */
   beginStep(): void {
-    this.#own?.commit();
     this.#openCount = 0;
     this.#endingsLeft = ENDINGS_PER_STEP;
   }
 
-  /** Writes what the step has left in `lows`. */
+  /** Keeps what the step has left in `lows`. */
   endStep(): void {
     for (let i = 0; i < this.#openCount; i++) {
-      const bucket = this.#open[i] as BucketHolds;
-      if (bucket.record !== 0) this.#records.writeLows(bucket.record, bucket.lows.numbers());
+      const { row, lows } = this.#open[i] as BucketHolds;
+      if (row !== 0) this.#buckets.setLows(row, lows.numbers());
     }
   }
 
@@ -106,14 +105,14 @@ export class HoldBook {
   of(bucket: KeyHash): BucketHolds | undefined {
     for (let i = 0; i < this.#openCount; i++) {
       const open = this.#open[i] as BucketHolds;
-      if (open.record !== 0 && this.#records.isOf(open.record, bucket)) return open;
+      if (open.row !== 0 && this.#buckets.isOf(open.row, bucket)) return open;
     }
-    const record = this.#records.find(Kind.bucket, bucket, "");
-    return record === 0 ? undefined : this.#openBucket(record);
+    const row = this.#buckets.find(bucket);
+    return row === 0 ? undefined : this.#openBucket(row);
   }
 
-  sizeOf({ record }: BucketHolds): number {
-    return record === 0 ? 0 : this.#records.word(record, WORD.size);
+  sizeOf({ row }: BucketHolds): number {
+    return row === 0 ? 0 : (this.#buckets.size[row] as number);
   }
 
   /** True if one more hold can be opened in the bucket. */
@@ -125,39 +124,45 @@ export class HoldBook {
 
   /** The hold of that id, unless it has ended: an ended one may still wait here to be given back (ENDINGS_PER_STEP). */
   find(bucket: KeyHash, id: string, nowUs: number): Hold | undefined {
-    const record = id === "" ? 0 : this.#records.find(Kind.hold, bucket, id);
-    return record !== 0 && this.#records.number(record, NUMBER.endsAtUs) > nowUs ? this.#holdAt(record) : undefined;
+    const hold = this.#find(this.#buckets.find(bucket), id);
+    return hold !== 0 && (this.#holds.endsAtUs[hold] as number) > nowUs ? this.#holdAt(hold) : undefined;
   }
 
   /** The hold without an id that was paid at one time and ends at the other; undefined if there is none. */
-  findNameless({ record }: BucketHolds, paidAtUs: number, endsAtUs: number): Hold | undefined {
-    const records = this.#records;
-    for (let at = records.word(record, WORD.last); at !== 0; at = records.word(at, WORD.before)) {
-      const isPaidThen = records.word(at, WORD.kind) === Kind.hold && records.number(at, NUMBER.paidAtUs) === paidAtUs;
-      if (isPaidThen && records.number(at, NUMBER.endsAtUs) === endsAtUs) return this.#holdAt(at);
+  findNameless({ row }: BucketHolds, paidAtUs: number, endsAtUs: number): Hold | undefined {
+    const holds = this.#holds;
+    for (let hold = this.#buckets.last[row] as number; hold !== 0; hold = holds.before[hold] as number) {
+      const isOfThen = holds.paidAtUs[hold] === paidAtUs && holds.endsAtUs[hold] === endsAtUs;
+      if (isOfThen && holds.idOf(hold) === "") return this.#holdAt(hold);
     }
     return undefined;
   }
 
   /** The hold that ends soonest; undefined if the bucket has lost its last one. */
-  first({ record }: BucketHolds): Hold | undefined {
-    return record === 0 ? undefined : this.#holdAt(this.#records.word(record, WORD.first));
+  first({ row }: BucketHolds): Hold | undefined {
+    return row === 0 ? undefined : this.#holdAt(this.#buckets.first[row] as number);
   }
 
   /** The bucket's hold that ends next after this one; undefined after its last one. */
-  next({ record }: Hold): Hold | undefined {
-    const after = this.#records.word(record, WORD.after);
+  next({ row }: Hold): Hold | undefined {
+    const after = this.#holds.after[row] as number;
     return after === 0 ? undefined : this.#holdAt(after);
   }
 
   /** Counts holds of the bucket that have ended by themselves. */
-  countExpired({ record }: BucketHolds, count: number): void {
-    this.#counts.statsOf(this.#records.word(record, WORD.stats)).holdsExpired += count;
+  countExpired({ row }: BucketHolds, count: number): void {
+    const stats = this.#buckets.stats[row];
+    if (stats !== undefined) stats.holdsExpired += count;
   }
 
   /** Has `stats` count the holds of the bucket: those of the rule, or of a value if the rule counts by value. */
-  countIn({ record }: BucketHolds, stats: LimitStats): void {
-    this.#countIn(record, this.#counts.numberOf(stats));
+  countIn({ row }: BucketHolds, stats: LimitStats): void {
+    const known = this.#buckets.stats[row];
+    if (known === undefined || known === stats) return;
+    const size = this.#buckets.size[row] as number;
+    known.holdsLive -= size;
+    stats.holdsLive += size;
+    this.#buckets.stats[row] = stats;
   }
 
   /** Adds a hold, whose id belongs to no hold that has not ended. All holds of the bucket are counted in `stats` from now on. */
@@ -165,33 +170,32 @@ export class HoldBook {
     const holds = this.#bucketOf(bucket, limit);
     this.countIn(holds, stats);
     holds.lows.hold(hold.cost * MICROS_PER_TOKEN);
-    const ended = hold.id === "" ? 0 : this.#records.find(Kind.hold, bucket, hold.id);
-    if (ended !== 0) this.#records.leave(ended);
-    this.#addHold(bucket, holds.record, { ...hold, payment: holds.lows.last });
+    const ended = this.#find(holds.row, hold.id);
+    if (ended !== 0) this.#holds.dropId(ended);
+    this.#addHold(holds.row, { ...hold, payment: holds.lows.last });
   }
 
   /** Adds holds of a bucket that were kept elsewhere, with the numbers of its lows. */
   keep(bucket: KeyHash, limit: Limit, lows: readonly number[], kept: readonly KeptHold[]): void {
     const holds = this.#bucketOf(bucket, limit);
     holds.lows.restore(lows);
-    for (const hold of kept) this.#addHold(bucket, holds.record, hold);
-    this.#records.writeLows(holds.record, holds.lows.numbers());
-    this.#own?.commit();
+    for (const hold of kept) this.#addHold(holds.row, hold);
+    this.#buckets.setLows(holds.row, holds.lows.numbers());
   }
 
   /** All live holds of the bucket, those that end soonest first. */
-  live({ record }: BucketHolds): KeptHold[] {
+  live({ row }: BucketHolds): KeptHold[] {
     const all: KeptHold[] = [];
-    for (let at = this.#records.word(record, WORD.first); at !== 0; at = this.#records.word(at, WORD.after)) {
-      const { cost, paidAtUs, endsAtUs, payment } = this.#holdAt(at);
-      all.push({ id: this.#records.idOf(at), cost, paidAtUs, endsAtUs, payment });
+    for (let hold = this.#buckets.first[row] as number; hold !== 0; hold = this.#holds.after[hold] as number) {
+      const { cost, paidAtUs, endsAtUs, payment } = this.#holdAt(hold);
+      all.push({ id: this.#holds.idOf(hold), cost, paidAtUs, endsAtUs, payment });
     }
     return all;
   }
 
-  remove(holds: BucketHolds, { record, cost }: Hold): void {
+  remove(holds: BucketHolds, { row, cost }: Hold): void {
     holds.lows.release(cost * MICROS_PER_TOKEN);
-    this.#removeHold(holds, record);
+    this.#removeHold(holds.row, row);
     if (this.sizeOf(holds) === 0) this.#removeBucket(holds);
   }
 
@@ -199,30 +203,17 @@ export class HoldBook {
   drop(bucket: KeyHash): void {
     const holds = this.of(bucket);
     if (holds === undefined) return;
-    for (let at = this.#records.word(holds.record, WORD.first); at !== 0; ) {
-      const next = this.#records.word(at, WORD.after);
-      this.#removeHold(holds, at);
-      at = next;
+    for (let hold = this.#buckets.first[holds.row] as number; hold !== 0; ) {
+      const next = this.#holds.after[hold] as number;
+      this.#removeHold(holds.row, hold);
+      hold = next;
     }
     this.#removeBucket(holds);
   }
 
   /** Remembers until `forgetAtUs` that the hold was settled. Does nothing for a hold without an id. */
   noteSettled(bucket: KeyHash, id: string, nowUs: number, forgetAtUs: number): void {
-    if (id === "") return;
-    const known = this.#records.find(Kind.settled, bucket, id);
-    if (known !== 0) this.#dropSettled(known);
-    for (let drops = 0; drops < SETTLED_DROPS; drops++) {
-      const oldest = this.#records.word(0, WORD.firstSettled);
-      const isFull = this.#records.word(0, WORD.settled) >= settledMaxOf(this.#holdsMax);
-      if (oldest === 0 || (!isFull && this.#records.number(oldest, NUMBER.endsAtUs) > nowUs)) break;
-      this.#dropSettled(oldest);
-    }
-    const record = this.#records.take(Kind.settled);
-    this.#records.enter(record, bucket, id);
-    this.#records.setNumber(record, NUMBER.endsAtUs, forgetAtUs);
-    this.#records.insert(record, 0, WORD.firstSettled, this.#records.word(0, WORD.lastSettled));
-    this.#records.add(0, WORD.settled, 1);
+    if (id !== "") this.#settled.add(bucket, id, nowUs, forgetAtUs, SETTLED_DROPS);
   }
 
   /** Whether a hold of that id is live, or was settled and is not forgotten yet. */
@@ -232,59 +223,60 @@ export class HoldBook {
 
   /** When it may be forgotten that the hold of that id was settled; 0 if it was not. */
   forgetAtUs(bucket: KeyHash, id: string): number {
-    const record = id === "" ? 0 : this.#records.find(Kind.settled, bucket, id);
-    return record === 0 ? 0 : this.#records.number(record, NUMBER.endsAtUs);
+    return id === "" ? 0 : this.#settled.forgetAtUs(bucket, id);
   }
 
   /**
-   * Looks at the next records for a bucket whose first hold has ended, so that holds end also where no call asks. Returns the limit that
-   * opened its last hold, and writes its hash; undefined if there is none among them.
+   * Looks at the next buckets for one whose first hold has ended, so that holds end also where no call asks. Returns the limit that opened
+   * its last hold, and writes its hash; undefined if there is none among them.
    */
   nextEnded(nowUs: number, into: KeyHash): Limit | undefined {
-    const records = this.#records;
-    const made = records.word(0, WORD.made);
-    let record = records.word(0, WORD.lookedAt);
+    const { made } = this.#buckets;
     for (let looks = Math.min(LOOKS_PER_STEP, made); looks > 0; looks--) {
-      record = record < made ? record + 1 : 1;
-      if (records.kindOf(record) !== Kind.bucket) continue;
-      if (records.number(records.word(record, WORD.first), NUMBER.endsAtUs) > nowUs) continue;
-      records.setWord(0, WORD.lookedAt, record);
-      records.readHash(record, into);
-      return this.#records.limitOf(record);
+      this.#lookedAt = this.#lookedAt < made ? this.#lookedAt + 1 : 1;
+      if (!this.isBucketAt(this.#lookedAt, into)) continue;
+      if ((this.#holds.endsAtUs[this.#buckets.first[this.#lookedAt] as number] as number) > nowUs) continue;
+      return this.#buckets.limitOf(this.#lookedAt);
     }
-    records.setWord(0, WORD.lookedAt, record);
     return undefined;
   }
 
-  /** Records that are or were in use; `isBucketAt` and `settledAt` take numbers from 1 to this. */
-  get made(): number {
-    return this.#records.word(0, WORD.made);
+  /** Rows that buckets have or had; `isBucketAt` takes numbers from 1 to this. */
+  get bucketsMade(): number {
+    return this.#buckets.made;
   }
 
-  /** Whether the record belongs to a bucket, whose hash it then writes. */
-  isBucketAt(record: number, into: KeyHash): boolean {
-    const isBucket = this.#records.kindOf(record) === Kind.bucket;
-    if (isBucket) this.#records.readHash(record, into);
-    return isBucket;
+  /** Whether a bucket has the row, whose hash it then writes. */
+  isBucketAt(row: number, into: KeyHash): boolean {
+    if (this.#buckets.size[row] === 0) return false;
+    this.#buckets.readHash(row, into);
+    return true;
   }
 
-  /** The settled id of the record, if it has one, whose bucket's hash it then writes. */
-  settledAt(record: number, into: KeyHash): { readonly id: string; readonly forgetAtUs: number } | undefined {
-    if (this.#records.kindOf(record) !== Kind.settled) return undefined;
-    this.#records.readHash(record, into);
-    return { id: this.#records.idOf(record), forgetAtUs: this.#records.number(record, NUMBER.endsAtUs) };
+  /** Rows that settled ids have or had; `settledAt` takes numbers from 1 to this. */
+  get settledMade(): number {
+    return this.#settled.made;
+  }
+
+  /** The settled id of the row, if it has one, whose bucket's hash it then writes. */
+  settledAt(row: number, into: KeyHash): { readonly id: string; readonly forgetAtUs: number } | undefined {
+    return this.#settled.at(row, into);
   }
 
   /** The limit that opened the bucket's last hold, as far as a store needs it. */
-  limitOf({ record }: BucketHolds): Limit {
-    return this.#records.limitOf(record);
+  limitOf({ row }: BucketHolds): Limit {
+    return this.#buckets.limitOf(row);
   }
 
-  #openBucket(record: number): BucketHolds {
+  #find(bucket: number, id: string): number {
+    return bucket === 0 || id === "" ? 0 : this.#holds.find(bucket, id);
+  }
+
+  #openBucket(row: number): BucketHolds {
     const holds = this.#open[this.#openCount] ?? new BucketHolds();
     this.#open[this.#openCount++] = holds;
-    holds.record = record;
-    holds.lows.restore(this.#records.lowsOf(record));
+    holds.row = row;
+    holds.lows.restore(this.#buckets.lowsOf(row));
     return holds;
   }
 
@@ -292,77 +284,62 @@ export class HoldBook {
   #bucketOf(bucket: KeyHash, limit: Limit): BucketHolds {
     let holds = this.of(bucket);
     if (holds === undefined) {
-      const record = this.#records.take(Kind.bucket);
-      for (const word of [WORD.first, WORD.last, WORD.size, WORD.lows]) this.#records.setWord(record, word, 0);
-      this.#records.setWord(record, WORD.stats, this.#counts.numberOf(limit.stats));
-      this.#records.enter(record, bucket, "");
-      holds = this.#openBucket(record);
+      holds = this.#openBucket(this.#buckets.add(bucket, limit.stats));
       holds.lows.restore([]);
     }
-    this.#records.writeLimit(holds.record, limit);
+    this.#buckets.setLimit(holds.row, limit);
     return holds;
   }
 
   #removeBucket(holds: BucketHolds): void {
-    this.#records.dropLows(holds.record);
-    this.#records.leave(holds.record);
-    this.#records.release(holds.record);
-    holds.record = 0;
+    this.#buckets.remove(holds.row);
+    holds.row = 0;
   }
 
-  #addHold(key: KeyHash, bucket: number, { id, cost, paidAtUs, endsAtUs, payment }: KeptHold): void {
-    const records = this.#records;
-    const record = records.take(Kind.hold);
-    if (id !== "") records.enter(record, key, id);
-    records.setNumber(record, NUMBER.cost, cost);
-    records.setNumber(record, NUMBER.paidAtUs, paidAtUs);
-    records.setNumber(record, NUMBER.endsAtUs, endsAtUs);
-    records.setNumber(record, NUMBER.payment, payment);
-    let before = records.word(bucket, WORD.last);
+  #addHold(bucket: number, { id, cost, paidAtUs, endsAtUs, payment }: KeptHold): void {
+    const holds = this.#holds;
+    const hold = holds.add(bucket, id);
+    holds.cost[hold] = cost;
+    holds.paidAtUs[hold] = paidAtUs;
+    holds.endsAtUs[hold] = endsAtUs;
+    holds.payment[hold] = payment;
+    let before = this.#buckets.last[bucket] as number;
     // Not always the last: time may have stepped back, or the rule's ttl was edited.
-    while (before !== 0 && records.number(before, NUMBER.endsAtUs) > endsAtUs)
-      before = records.word(before, WORD.before);
-    records.insert(record, bucket, WORD.first, before);
+    while (before !== 0 && (holds.endsAtUs[before] as number) > endsAtUs) before = holds.before[before] as number;
+    const after = before === 0 ? (this.#buckets.first[bucket] as number) : (holds.after[before] as number);
+    this.#link(bucket, before, hold);
+    this.#link(bucket, hold, after);
     this.#countHold(bucket, 1);
   }
 
-  #removeHold({ record: bucket }: BucketHolds, record: number): void {
-    if (this.#records.hasId(record)) this.#records.leave(record);
-    this.#records.cut(record, bucket, WORD.first);
-    this.#records.release(record);
+  #removeHold(bucket: number, hold: number): void {
+    this.#link(bucket, this.#holds.before[hold] as number, this.#holds.after[hold] as number);
+    this.#holds.remove(hold);
     this.#countHold(bucket, -1);
   }
 
+  /** Makes two holds of the bucket follow each other; 0 is its begin, and its end. */
+  #link(bucket: number, before: number, after: number): void {
+    if (before === 0) this.#buckets.first[bucket] = after;
+    else this.#holds.after[before] = after;
+    if (after === 0) this.#buckets.last[bucket] = before;
+    else this.#holds.before[after] = before;
+  }
+
   #countHold(bucket: number, count: number): void {
-    this.#records.add(bucket, WORD.size, count);
-    this.#records.add(0, WORD.live, count);
-    this.#counts.statsOf(this.#records.word(bucket, WORD.stats)).holdsLive += count;
+    this.#buckets.size[bucket] = (this.#buckets.size[bucket] as number) + count;
+    const stats = this.#buckets.stats[bucket];
+    if (stats !== undefined) stats.holdsLive += count;
   }
 
-  #countIn(bucket: number, number: number): void {
-    const known = this.#records.word(bucket, WORD.stats);
-    if (known === number) return;
-    const size = this.#records.word(bucket, WORD.size);
-    this.#counts.statsOf(known).holdsLive -= size;
-    this.#counts.statsOf(number).holdsLive += size;
-    this.#records.setWord(bucket, WORD.stats, number);
-  }
-
-  #dropSettled(record: number): void {
-    this.#records.leave(record);
-    this.#records.cut(record, 0, WORD.firstSettled);
-    this.#records.release(record);
-    this.#records.add(0, WORD.settled, -1);
-  }
-
-  #holdAt(record: number): Hold {
-    const records = this.#records;
+  #holdAt(row: number): Hold {
+    const { cost, paidAtUs, endsAtUs, payment } = this.#holds;
     return {
-      record,
-      cost: records.number(record, NUMBER.cost),
-      paidAtUs: records.number(record, NUMBER.paidAtUs),
-      endsAtUs: records.number(record, NUMBER.endsAtUs),
-      payment: records.number(record, NUMBER.payment),
+      row,
+      cost: cost[row] as number,
+      paidAtUs: paidAtUs[row] as number,
+      endsAtUs: endsAtUs[row] as number,
+      payment: payment[row] as number,
     };
   }
 }

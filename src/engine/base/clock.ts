@@ -3,7 +3,7 @@
 import { performance } from "node:perf_hooks";
 import { MICROS_PER_SECOND } from "./units.ts";
 
-/** When this process began, in milliseconds since the Unix epoch; the same in all of its threads. */
+/** When this process began, in milliseconds since the Unix epoch. */
 export const PROCESS_BEGAN_MS = Math.floor(performance.timeOrigin);
 
 /** Tells the time. */

@@ -1,5 +1,5 @@
 // Long work as a generator that yields between short steps. The caller decides how many steps run at once: runThrough runs all of
-// them, runInTurns lets calls be answered in between.
+// them, runInTurns and inTurns let calls be answered in between.
 
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { SystemClock } from "./clock.ts";
@@ -26,6 +26,17 @@ export async function runInTurns<T>(steps: LongWork<T>): Promise<T> {
   for (;;) {
     const step = steps.next();
     if (step.done === true) return step.value;
+    if (clock.nowUs() < endUs) continue;
+    await nextTurn();
+    endUs = clock.nowUs() + TURN_US;
+  }
+}
+
+/** Passes on what the steps yield, while calls are answered in between. */
+export async function* inTurns<T>(steps: Iterable<T>): AsyncGenerator<T, void, void> {
+  let endUs = clock.nowUs() + TURN_US;
+  for (const step of steps) {
+    yield step;
     if (clock.nowUs() < endUs) continue;
     await nextTurn();
     endUs = clock.nowUs() + TURN_US;

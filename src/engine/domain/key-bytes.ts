@@ -3,7 +3,6 @@
 
 import { randomBytes } from "node:crypto";
 import { InvariantError } from "../base/invariant.ts";
-import type { JournaledMemory } from "../base/journaled-memory.ts";
 
 const INITIAL_BYTES = 512;
 /** A buffer that one call made larger than this is replaced by a small one before the next call. */
@@ -232,15 +231,11 @@ export function readHash(words: Int32Array, at: number, into: KeyHash): void {
   into.keyHash3 = words[at + 3] as number;
 }
 
-export function writeHash(
-  memory: JournaledMemory,
-  at: number,
-  { keyHash, keyHash1, keyHash2, keyHash3 }: KeyHash,
-): void {
-  memory.setWord(at, keyHash | 0);
-  memory.setWord(at + 1, keyHash1);
-  memory.setWord(at + 2, keyHash2);
-  memory.setWord(at + 3, keyHash3);
+export function writeHash(words: Int32Array, at: number, { keyHash, keyHash1, keyHash2, keyHash3 }: KeyHash): void {
+  words[at] = keyHash;
+  words[at + 1] = keyHash1;
+  words[at + 2] = keyHash2;
+  words[at + 3] = keyHash3;
 }
 
 /** Whether the words there have this hash, all 128 bits of it. */

@@ -3,7 +3,7 @@
 // readers need no lock: what they have found stays for as long as it takes to read it. Writers take turns by a lock, and a thread that ends
 // while it writes leaves at most a record that nothing points to.
 
-import { reserve } from "../base/journaled-memory.ts";
+import { reserve } from "../base/reserved.ts";
 import { freeLock, ownerOf, takeLock } from "../base/shared-lock.ts";
 import type { Descriptor } from "../domain/request.ts";
 import { hashOf, hashPart } from "./runtime-hash.ts";

@@ -268,7 +268,7 @@ function setClock({ clockSet }: ProcessFacts): Finding[] {
   ];
 }
 
-/** Domains whose descriptors met no rule in this thread within the last minute. */
+/** Domains whose descriptors met no rule within the last minute. */
 function unmatchedFindings({ counts, grown }: ProcessFacts): Finding[] {
   return [...counts.calls.domains.entries()]
     .filter(({ domain, stats }) => grown(`unmatched ${domain}`, stats.descriptors) > 0)
@@ -309,7 +309,7 @@ function deadLine({ id, where, matchedUs, sinceUs, calls, why }: DeadRule): stri
   return `${id} (${where}): ${last}, of ${calls} calls since; ${why}`;
 }
 
-/** Domains some of whose calls in this thread lacked a required entry within the last minute. */
+/** Domains some of whose calls lacked a required entry within the last minute. */
 function incompleteFindings({ requiring, grown }: ProcessFacts): Finding[] {
   return requiring.flatMap(({ domain, required, stats }) => {
     const id = `incomplete ${textOf(domain)}`;

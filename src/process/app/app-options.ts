@@ -3,7 +3,6 @@
 import type { Clock } from "../../engine/base/clock.ts";
 import type { LogOutput } from "../../operate/telemetry/log-output.ts";
 import type { Logger } from "../../operate/telemetry/logger.ts";
-import type { SharedMemory } from "../open-memory.ts";
 import type { Settings } from "../settings.ts";
 
 export interface AppOptions {
@@ -13,6 +12,4 @@ export interface AppOptions {
   /** Where the log's lines go; undefined in tests that take them otherwise. */
   readonly logOutput?: LogOutput | undefined;
   readonly version: string;
-  /** The memory store's memory (open-memory.ts). */
-  readonly memory?: SharedMemory | undefined;
 }

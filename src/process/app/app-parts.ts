@@ -28,11 +28,11 @@ import { TopKeys } from "../../operate/telemetry/top/top-keys.ts";
 import type { Traces } from "../../operate/telemetry/traces/open-traces.ts";
 import { UndecidedCalls } from "../../operate/telemetry/undecided-calls.ts";
 import type { XdsStatus } from "../../rule-sources/xds/xds-rules.ts";
-import { SnapshotStatus } from "../../stores/memory/snapshot/snapshot-status.ts";
 import { compileOptions, policyOf } from "../settings.ts";
 import type { AppOptions } from "./app-options.ts";
 import { openDecisionLog } from "./open-decision-log.ts";
 import { openRules } from "./open-rules.ts";
+import { makeSnapshots } from "./open-snapshots.ts";
 import { openMemoryStore, openStore } from "./open-store.ts";
 import { Peers } from "./peers.ts";
 import { openRuntimeLimits } from "./runtime-limits.ts";
@@ -60,14 +60,14 @@ interface RunningParts {
 
 /** Builds everything that does not listen. Rules come in force as soon as they are loaded. Rejects with ConfigError. */
 export async function buildAppParts(options: AppOptions) {
-  const { settings, clock, logger, memory } = options;
+  const { settings, clock, logger } = options;
   const rareLog = new RateLimitedLog(logger, clock);
   const calls = new CallCounts(rareLog);
   const storeCounts = new StoreCounts(rareLog);
   const statsBook = new LimitStatsBook(settings.metricValuesMax);
   const series = new SeriesBook(statsBook, settings.metricRulesMax);
   const health = new HealthState();
-  const choice = { settings, clock, observer: storeCounts, memory };
+  const choice = { settings, clock, observer: storeCounts };
   const { store, storeHealth, processes, memories, runtimeStore } = await openStore(choice);
   const openLocalStore = () => openMemoryStore(settings, clock, storeCounts);
   const deployment = new Deployment(() => callTotals(calls));
@@ -126,7 +126,7 @@ export async function buildAppParts(options: AppOptions) {
     }),
     store,
     storeHealth,
-    snapshots: memory?.snapshots === undefined ? undefined : new SnapshotStatus(memory.snapshots),
+    snapshots: await makeSnapshots(options, store),
     limiter,
     runtimeLimits,
     buckets: new BucketAdmin({ ...limiting, memories, rules: () => limiter.rules }),

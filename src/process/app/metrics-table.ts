@@ -200,12 +200,12 @@ export const METRICS = {
     store instanceof MemoryStore ? store.bucketCount : undefined,
   ).means("Buckets in the memory of this process."),
   snapshotAge: gauge("headgate_snapshot_age_seconds", ({ snapshots, clock }) =>
-    secondsSince(snapshots?.read().beganAtUs, clock),
+    secondsSince(snapshots?.state.beganAtUs, clock),
   ).means("Seconds since the snapshot in the file began: what a crash would lose."),
   snapshots: counter(
     "headgate_snapshots_total",
     ({ snapshots }) => {
-      const { written, failed, refused } = snapshots?.read() ?? {};
+      const { written, failed, refused } = snapshots?.state ?? {};
       return known("outcome", { written, failed, refused });
     },
     ["outcome"],

@@ -1,6 +1,7 @@
 // Opens the store that the settings name. Around a shared store it puts what answers some takes locally.
 
 import type { Clock } from "../../engine/base/clock.ts";
+import { ConfigError } from "../../engine/base/errors.ts";
 import { invariant } from "../../engine/base/invariant.ts";
 import { MICROS_PER_MILLI } from "../../engine/base/units.ts";
 import { HOLDS_IN_MEMORY_MAX } from "../../engine/domain/limit.ts";
@@ -15,15 +16,12 @@ import type { BucketMemory, ProcessCounts, Store, StoreHealth } from "../../stor
 import type { StoreObserver } from "../../stores/store-observer.ts";
 import { Leases } from "../../stores/sync/lease.ts";
 import { SyncStore } from "../../stores/sync/sync-store.ts";
-import type { SharedMemory } from "../open-memory.ts";
 import type { RedisSettings, Settings } from "../settings.ts";
 
 interface StoreChoice {
   readonly settings: Settings;
   readonly clock: Clock;
   readonly observer: StoreObserver;
-  /** The memory store's memory. */
-  readonly memory?: SharedMemory | undefined;
 }
 
 /** The store of the process, with its health, its count of processes, and its local memories. */
@@ -51,7 +49,7 @@ export async function openStore(choice: StoreChoice): Promise<OpenedStore> {
   );
   if (shared === undefined)
     return {
-      store: openOwnStore(choice),
+      store: openMemoryStore(settings, clock, choice.observer),
       storeHealth: ALWAYS_WELL,
       processes: ALONE,
       runtimeStore: undefined,
@@ -129,15 +127,18 @@ function sharedOptions({ settings, clock, observer }: StoreChoice, onUndone: Den
   };
 }
 
-function openOwnStore({ settings, clock, observer, memory }: StoreChoice): MemoryStore {
-  if (memory === undefined) return openMemoryStore(settings, clock, observer);
-  return new MemoryStore({ clock, observer, shared: { store: memory.store, thread: 1 } });
-}
-
-/** Opens an empty store in memory of its own. */
+/** Opens an empty store in memory of its own. Throws ConfigError if the system has too few addresses. */
 export function openMemoryStore(settings: Settings, clock: Clock, observer: StoreObserver): MemoryStore {
   const { bucketsMax, slidingLogBytesMax: logBytesMax } = settings;
-  return new MemoryStore({ clock, bucketsMax, logBytesMax, holdsMax: HOLDS_IN_MEMORY_MAX, observer });
+  try {
+    return new MemoryStore({ clock, bucketsMax, logBytesMax, holdsMax: HOLDS_IN_MEMORY_MAX, observer });
+  } catch (error) {
+    if (!(error instanceof RangeError)) throw error;
+    throw new ConfigError(
+      "CONFIG_SETTINGS",
+      "BUCKETS_MAX, SLIDING_LOG_BYTES_MAX: expected addresses for as many, and for holds, of which only what is used takes memory; the system gives fewer: lower them, or raise the limit on addresses (ulimit -v)",
+    );
+  }
 }
 
 async function openRedis(redis: RedisSettings, options: RedisOptions): Promise<SharedStore> {

@@ -1,7 +1,7 @@
 // Shows the state of the store and of the memory store's snapshots on the health pages, and waits a little for the store at the start.
 
 import { isoTime } from "../../engine/base/units.ts";
-import type { SnapshotStatus } from "../../stores/memory/snapshot/snapshot-status.ts";
+import type { Snapshots } from "../../stores/memory/snapshot/snapshots.ts";
 import type { AppParts } from "./app-parts.ts";
 
 /** How often the store's state is read. */
@@ -24,7 +24,7 @@ export async function watchStore(parts: AppParts): Promise<void> {
     const blocks = !hasAnswered || settings.onStoreFailure === "error";
     health.setTrouble("store", trouble !== undefined && blocks ? trouble : undefined);
     health.setNote("store", trouble);
-    health.setNote("snapshot", snapshots?.read().trouble);
+    health.setNote("snapshot", snapshots?.state.trouble);
     if (trouble !== shown) {
       if (trouble === undefined) logger.info({ store: settings.backendType }, "the store answers");
       else logger.warn({ store: settings.backendType, reason: trouble }, "the store does not answer");
@@ -44,9 +44,9 @@ export async function waitForStore(hasAnswered: () => boolean): Promise<void> {
 }
 
 /** The snapshots' part of `/config`; undefined without snapshots. */
-export function snapshotView(snapshots: SnapshotStatus | undefined, file: string | undefined): object | undefined {
+export function snapshotView(snapshots: Snapshots | undefined, file: string | undefined): object | undefined {
   if (snapshots === undefined) return undefined;
-  const { beganAtUs, bytes, seconds, written, failed, refused, trouble } = snapshots.read();
+  const { beganAtUs, bytes, seconds, written, failed, refused, trouble } = snapshots.state;
   const writtenAt = beganAtUs === undefined ? null : isoTime(beganAtUs);
   return { file, written_at: writtenAt, bytes, seconds, written, failed, refused, last_error: trouble ?? null };
 }

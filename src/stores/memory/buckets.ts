@@ -1,18 +1,26 @@
-// The buckets of a memory store, in memory that threads share (store-memory.ts): a record of fixed size each, found by the hash of its key. A
-// record does not move while its bucket lives, so a bucket's size does not depend on its key, and a walk over the records misses none.
-// Settlement and time are elsewhere.
+// The buckets of a memory store: a record of fixed size each, found by the hash of its key. A record does not move while its bucket lives, so a
+// bucket's size does not depend on its key, and a walk over the records misses none. Settlement and time are elsewhere.
 
 import { HoldBook } from "../../engine/algorithms/hold-book.ts";
-import type { HoldCounts } from "../../engine/algorithms/hold-counts.ts";
-import { LogBlocks } from "../../engine/algorithms/log-blocks.ts";
 import type { LogState } from "../../engine/algorithms/log-state.ts";
+import { NumberLists } from "../../engine/algorithms/number-lists.ts";
 import type { BucketAccess, BucketNumbers, WorkingBucket } from "../../engine/algorithms/working-bucket.ts";
 import { type ClockShift, NO_SHIFT } from "../../engine/base/clock.ts";
-import type { JournaledMemory } from "../../engine/base/journaled-memory.ts";
+import { Reserved } from "../../engine/base/reserved.ts";
 import { divideUp, MICROS_PER_SECOND } from "../../engine/base/units.ts";
 import { isHashAt, type KeyHash, readHash, writeHash } from "../../engine/domain/key-bytes.ts";
-import { Algorithm } from "../../engine/domain/limit.ts";
-import { type MemoryLayout, RECORD_WORDS, STRIPE_WORDS, type StoreMemory } from "./store-memory.ts";
+import { Algorithm, HOLDS_PER_BUCKET_MAX } from "../../engine/domain/limit.ts";
+import { GROUP_WEIGHT_MAX } from "../../engine/domain/take.ts";
+
+/** Bounds of a small store; the service has its own (process/app/open-store.ts). */
+const BUCKETS_MAX_DEFAULT = 16_383;
+const LOG_BYTES_MAX_DEFAULT = 16_777_216;
+const HOLDS_MAX_DEFAULT = 2 * HOLDS_PER_BUCKET_MAX;
+
+/** Bytes of a block of a log: 31 numbers. */
+export const LOG_BLOCK_BYTES = 256;
+/** Blocks beyond the bound: the takes of one group need at most one more each. */
+const SPARE_BLOCKS = GROUP_WEIGHT_MAX;
 
 /** Buckets that eviction compares, in memory order, to find the one that expires soonest. */
 const EVICT_LOOKS = 8;
@@ -23,17 +31,10 @@ const SWEEP_PER_ADD = 8;
 const EXPIRES_S_MAX = 0xffff_ffff;
 const LEFT_S_MAX = 2 ** 30;
 
-// Words of a stripe's head after its lock: number of buckets, records ever in use at once, first free record, the next records of the sweep
-// and of the search for a bucket to evict, and how many seconds recently evicted buckets had left: one with as few may be evicted at once.
-const COUNT = 1;
-const MADE = 2;
-const FREE = 3;
-const SWEEP_AT = 4;
-const EVICT_AT = 5;
-const EVICTED_LEFT_S = 6;
-
-// Numbers of a record, then words. In NEXT is the next record of the chain, or of the free ones, counted from 1 within the stripe. In
-// EXPIRES_S is 0 if the record is free.
+/** Words of a record. */
+const RECORD_WORDS = 12;
+// Numbers of a record, then words. In NEXT is the next record of the chain, or of the free ones, counted from 1. In EXPIRES_S is 0 if the
+// record is free.
 const AT_US = 0;
 const USED = 1;
 const PREVIOUS = 4;
@@ -49,61 +50,78 @@ export interface BucketRecord extends BucketNumbers, KeyHash {
   log: number;
 }
 
-interface BucketsOptions {
+/** Bounds of a memory store. */
+export interface MemoryBounds {
+  /** Most buckets, at least 1. */
+  readonly bucketsMax?: number;
+  /** Most bytes of sliding logs; a take that needs more is left unanswered. */
+  readonly logBytesMax?: number;
+  /** Most live holds of all buckets. */
+  readonly holdsMax?: number;
+}
+
+interface BucketsOptions extends MemoryBounds {
   /** Gets the number of buckets that had not expired when they were dropped for lack of room. */
   readonly onEvicted: (buckets: number) => void;
-  readonly holdCounts?: HoldCounts;
   readonly shift?: Readonly<ClockShift> | undefined;
 }
 
-/** Buckets by key. Callers hold the lock of the bucket's stripe, and for logs and holds theirs. */
+/** Buckets by key. */
 export class Buckets implements BucketAccess {
   readonly holds: HoldBook;
-  readonly #blocks: LogBlocks;
-  readonly #store: StoreMemory;
-  readonly #memory: JournaledMemory;
-  readonly #layout: MemoryLayout;
-  readonly #words: Int32Array;
+  readonly shift: Readonly<ClockShift>;
+  readonly #bucketsMax: number;
+  readonly #logBlocksMax: number;
+  readonly #logs: NumberLists;
   readonly #numbers: Float64Array;
-  readonly #firstChain: number;
-  readonly #firstRecord: number;
+  readonly #words: Int32Array;
+  readonly #chains: Int32Array;
   readonly #onEvicted: (buckets: number) => void;
+  /** Records ever in use at once; the first free record, 0 if there is none. */
+  #made = 0;
+  #free = 0;
+  /** The records at which the last sweep, and the last search for a bucket to evict, ended. */
+  #sweptAt = 0;
+  #evictedAt = 0;
+  /** How many seconds recently evicted buckets had left: one with as few may be evicted at once. */
+  #evictedLeftS = 0;
   /** Changes whenever a record may have been freed. */
   #version = 0;
 
+  /** Number of buckets, with expired ones that have not been swept. */
+  count = 0;
   /** The second of the present take, and the one up to which buckets have to expire to be dropped. */
   nowS = 0;
   endedS = 0;
-  readonly shift: Readonly<ClockShift>;
 
-  constructor(store: StoreMemory, { onEvicted, holdCounts, shift = NO_SHIFT }: BucketsOptions) {
+  /** Throws RangeError if the system does not give so many addresses. */
+  constructor({
+    bucketsMax = BUCKETS_MAX_DEFAULT,
+    logBytesMax = LOG_BYTES_MAX_DEFAULT,
+    holdsMax = HOLDS_MAX_DEFAULT,
+    onEvicted,
+    shift = NO_SHIFT,
+  }: BucketsOptions) {
     this.shift = shift;
-    const { memory, layout } = store;
-    this.#store = store;
-    this.#memory = memory;
-    this.#layout = layout;
-    this.#words = memory.words;
-    this.#numbers = memory.numbers;
-    this.#firstChain = layout.chainsAt / 4;
-    this.#firstRecord = layout.recordsAt / 4;
+    this.#bucketsMax = bucketsMax;
     this.#onEvicted = onEvicted;
-    this.#blocks = new LogBlocks(memory, { at: layout.logsAt, bytes: layout.logBytes });
-    this.holds = new HoldBook(layout.holdsMax, { memory, at: layout.holdsAt }, holdCounts);
-  }
-
-  /** Number of buckets, with expired ones that have not been swept. */
-  get count(): number {
-    return this.#sumOf(COUNT);
+    this.#logBlocksMax = Math.floor(logBytesMax / LOG_BLOCK_BYTES);
+    const memory = new Reserved();
+    this.#chains = memory.words(2 ** Math.ceil(Math.log2(bucketsMax + 1)));
+    this.#numbers = memory.numbers(((bucketsMax + 1) * RECORD_WORDS) / 2);
+    this.#words = new Int32Array(this.#numbers.buffer, this.#numbers.byteOffset, 2 * this.#numbers.length);
+    this.#logs = new NumberLists(memory, this.#logBlocksMax + SPARE_BLOCKS, LOG_BLOCK_BYTES);
+    this.holds = new HoldBook(holdsMax, memory);
   }
 
   /** Bytes of records and logs, free places between them included. */
   get bytes(): number {
-    return this.#sumOf(MADE) * RECORD_WORDS * 4 + this.#layout.recordsAt + this.#blocks.bytes;
+    return this.#made * RECORD_WORDS * 4 + this.#chains.byteLength + this.#logs.made * LOG_BLOCK_BYTES;
   }
 
   /** Bytes of the blocks that logs use now. */
   get logBytes(): number {
-    return this.#blocks.usedBytes;
+    return this.#logs.used * LOG_BLOCK_BYTES;
   }
 
   load(bucket: WorkingBucket): boolean {
@@ -117,7 +135,7 @@ export class Buckets implements BucketAccess {
     // A key contains its algorithm, so this does not happen. Still, numbers must never be read as a log.
     if ((log !== 0) !== (bucket.algorithm === Algorithm.slidingLog)) return false;
     if (log === 0) this.#readNumbers(record, bucket.state);
-    else this.#blocks.read(log, bucket.useLog());
+    else this.readLog(log, bucket.useLog());
     return true;
   }
 
@@ -131,36 +149,33 @@ export class Buckets implements BucketAccess {
   extend(bucket: WorkingBucket, expiresAtUs: number): void {
     const record = this.#recordOf(bucket);
     const expiresS = Math.min(divideUp(expiresAtUs, MICROS_PER_SECOND), EXPIRES_S_MAX);
-    if (record >= 0 && this.#expiresS(record) < expiresS) this.#memory.setWord(record + EXPIRES_S, expiresS);
+    if (record >= 0 && this.#expiresS(record) < expiresS) this.#words[record + EXPIRES_S] = expiresS;
   }
 
   remove(bucket: WorkingBucket): void {
     const record = this.#recordOf(bucket);
-    if (record >= 0) this.#drop(this.#store.stripeOf(bucket), record);
+    if (record >= 0) this.#drop(record);
   }
 
-  /** Looks at the next records of the stripe, at most `looks`, and drops the buckets that have expired by `endedS`. */
-  sweep(stripe: number, looks: number, endedS: number): void {
-    const head = stripe * STRIPE_WORDS;
-    const made = this.#words[head + MADE] as number;
-    let at = this.#words[head + SWEEP_AT] as number;
+  /** Looks at the next records, at most `looks`, and drops the buckets that have expired by `endedS`. */
+  sweep(looks: number, endedS: number): void {
+    const made = this.#made;
     for (let left = Math.min(looks, made); left > 0; left--) {
-      at = at < made ? at + 1 : 1;
-      const record = this.#recordAt(stripe, at);
+      this.#sweptAt = this.#sweptAt < made ? this.#sweptAt + 1 : 1;
+      const record = recordAt(this.#sweptAt);
       const expiresS = this.#expiresS(record);
-      if (expiresS !== 0 && expiresS <= endedS) this.#drop(stripe, record);
+      if (expiresS !== 0 && expiresS <= endedS) this.#drop(record);
     }
-    this.#words[head + SWEEP_AT] = at;
   }
 
-  /** Records of the stripe that are or were in use; `readRecord` takes numbers from 1 to this. */
-  madeIn(stripe: number): number {
-    return this.#words[stripe * STRIPE_WORDS + MADE] as number;
+  /** Records that are or were in use; `readRecord` takes numbers from 1 to this. */
+  get made(): number {
+    return this.#made;
   }
 
-  /** Reads the stripe's record of that number. False if it has no bucket that expires after `nowS`. */
-  readRecord(stripe: number, at: number, nowS: number, into: BucketRecord): boolean {
-    return this.#read(this.#recordAt(stripe, at), nowS, into);
+  /** Reads the record of that number. False if it has no bucket that expires after `nowS`. */
+  readRecord(at: number, nowS: number, into: BucketRecord): boolean {
+    return this.#read(recordAt(at), nowS, into);
   }
 
   /** Reads the bucket of that key. False if there is none that expires after `nowS`. */
@@ -171,31 +186,31 @@ export class Buckets implements BucketAccess {
 
   removeKey(key: KeyHash): void {
     const record = this.#find(key);
-    if (record >= 0) this.#drop(this.#store.stripeOf(key), record);
+    if (record >= 0) this.#drop(record);
   }
 
   hasRoomForPayment(log: LogState): boolean {
-    return this.#blocks.hasRoomForPayment(log);
+    const needsBlock = log.count === 0 || this.#logs.blocksOf(log.length + 2) > this.#logs.blocksOf(log.length);
+    return log.joins || !needsBlock || this.#logs.used < this.#logBlocksMax;
   }
 
-  /** Whether there is room for one more log of `count` payments. */
-  hasRoomForLog(count: number): boolean {
-    return this.#blocks.hasRoomFor(count);
+  /** Whether there is room for one more log of so many numbers. */
+  hasRoomForLog({ length }: LogState): boolean {
+    return this.#logs.used + this.#logs.blocksOf(length) <= this.#logBlocksMax;
   }
 
-  /** Forgets all buckets, logs and holds. No other thread may use the memory. */
+  /** Forgets all buckets, logs and holds. */
   clear(): void {
     this.holds.clear();
-    this.#blocks.clear();
-    const words = this.#words;
-    for (let stripe = 0; stripe < this.#layout.stripes; stripe++) {
-      for (let at = 1; at <= this.madeIn(stripe); at++) {
-        const record = this.#recordAt(stripe, at);
-        words[this.#chainOf(stripe, words[record + HASH + 1] as number)] = 0;
-        words[record + EXPIRES_S] = 0;
-      }
-      words.fill(0, stripe * STRIPE_WORDS + COUNT, (stripe + 1) * STRIPE_WORDS);
+    this.#logs.clear();
+    for (let at = 1; at <= this.#made; at++) {
+      const record = recordAt(at);
+      this.#chains[this.#chainOf(this.#words[record + HASH + 1] as number)] = 0;
+      this.#words[record + EXPIRES_S] = 0;
     }
+    this.count = 0;
+    this.#made = 0;
+    this.#free = 0;
     this.#version++;
   }
 
@@ -209,7 +224,8 @@ export class Buckets implements BucketAccess {
   }
 
   readLog(log: number, into: LogState): void {
-    this.#blocks.read(log, into);
+    into.begin((this.#logs.lengthOf(log) - 1) / 2);
+    this.#logs.read(log, into.numbers);
   }
 
   /** Writes a bucket, in place of one of the same key. Room for its log must have been reserved. */
@@ -219,25 +235,17 @@ export class Buckets implements BucketAccess {
   }
 
   #write(record: number, { atUs, used, previous }: BucketNumbers, log: LogState | undefined, expiresS: number): void {
-    const memory = this.#memory;
     const kept = this.#logOf(record);
-    memory.setWord(record + EXPIRES_S, expiresS | 0);
+    this.#words[record + EXPIRES_S] = expiresS | 0;
     if (log !== undefined) {
-      memory.setNumber(record / 2 + AT_US, this.#blocks.write(kept, log));
-      memory.setNumber(record / 2 + USED, IS_LOG);
+      this.#numbers[record / 2 + AT_US] = this.#logs.write(kept, log.numbers, log.length);
+      this.#numbers[record / 2 + USED] = IS_LOG;
       return;
     }
-    if (kept !== 0) this.#dropLog(kept);
-    memory.setNumber(record / 2 + AT_US, atUs);
-    memory.setNumber(record / 2 + USED, used);
-    memory.setWord(record + PREVIOUS, previous | 0);
-  }
-
-  #sumOf(word: number): number {
-    let sum = 0;
-    for (let stripe = 0; stripe < this.#layout.stripes; stripe++)
-      sum += this.#words[stripe * STRIPE_WORDS + word] as number;
-    return sum;
+    if (kept !== 0) this.#logs.drop(kept);
+    this.#numbers[record / 2 + AT_US] = atUs;
+    this.#numbers[record / 2 + USED] = used;
+    this.#words[record + PREVIOUS] = previous | 0;
   }
 
   /** First word of the bucket's record, negative if it does not exist. The one that it was loaded from counts if none was freed since. */
@@ -246,25 +254,14 @@ export class Buckets implements BucketAccess {
     return this.#find(bucket);
   }
 
-  /** First word of a stripe's record; they are counted from 1. */
-  #recordAt(stripe: number, at: number): number {
-    return this.#firstRecord + (stripe * this.#layout.stripeBuckets + at - 1) * RECORD_WORDS;
-  }
-
-  #numberOf(stripe: number, record: number): number {
-    return (record - this.#recordAt(stripe, 1)) / RECORD_WORDS + 1;
-  }
-
-  #chainOf(stripe: number, keyHash1: number): number {
-    const { stripeChains } = this.#layout;
-    return this.#firstChain + stripe * stripeChains + (keyHash1 & (stripeChains - 1));
+  #chainOf(keyHash1: number): number {
+    return keyHash1 & (this.#chains.length - 1);
   }
 
   #find(key: KeyHash): number {
     const words = this.#words;
-    const stripe = this.#store.stripeOf(key);
-    for (let at = words[this.#chainOf(stripe, key.keyHash1)] as number; at !== 0; ) {
-      const record = this.#recordAt(stripe, at);
+    for (let at = this.#chains[this.#chainOf(key.keyHash1)] as number; at !== 0; ) {
+      const record = recordAt(at);
       if (isHashAt(words, record + HASH, key)) return record;
       at = words[record + NEXT] as number;
     }
@@ -273,77 +270,59 @@ export class Buckets implements BucketAccess {
 
   /** A new record for a key that has none; it expires at once. */
   #add(key: KeyHash): number {
-    const memory = this.#memory;
-    const words = this.#words;
-    const stripe = this.#store.stripeOf(key);
-    const head = stripe * STRIPE_WORDS;
-    this.sweep(stripe, SWEEP_PER_ADD, this.endedS);
-    if ((words[head + COUNT] as number) >= this.#layout.stripeBuckets) this.#evict(stripe);
-    let at = words[head + FREE] as number;
-    if (at === 0) {
-      at = (words[head + MADE] as number) + 1;
-      memory.setWord(head + MADE, at);
-    } else memory.setWord(head + FREE, words[this.#recordAt(stripe, at) + NEXT] as number);
-    memory.setWord(head + COUNT, (words[head + COUNT] as number) + 1);
-    const record = this.#recordAt(stripe, at);
-    memory.setNumber(record / 2 + AT_US, 0);
-    memory.setNumber(record / 2 + USED, 0);
-    memory.setWord(record + EXPIRES_S, 1);
-    writeHash(memory, record + HASH, key);
-    const chain = this.#chainOf(stripe, key.keyHash1);
-    memory.setWord(record + NEXT, words[chain] as number);
-    memory.setWord(chain, at);
+    this.sweep(SWEEP_PER_ADD, this.endedS);
+    if (this.count >= this.#bucketsMax) this.#evict();
+    const at = this.#free === 0 ? ++this.#made : this.#free;
+    const record = recordAt(at);
+    if (at === this.#free) this.#free = this.#words[record + NEXT] as number;
+    this.count++;
+    this.#numbers[record / 2 + AT_US] = 0;
+    this.#numbers[record / 2 + USED] = 0;
+    this.#words[record + EXPIRES_S] = 1;
+    writeHash(this.#words, record + HASH, key);
+    const chain = this.#chainOf(key.keyHash1);
+    this.#words[record + NEXT] = this.#chains[chain] as number;
+    this.#chains[chain] = at;
     return record;
   }
 
-  /** Drops, of the next few buckets of a full stripe, the one that expires soonest. Keys lie in random order, so these are as good as any. */
-  #evict(stripe: number): void {
-    const words = this.#words;
-    const head = stripe * STRIPE_WORDS;
-    const leftS = words[head + EVICTED_LEFT_S] as number;
+  /** Drops, of the next few buckets of a full store, the one that expires soonest. Keys lie in random order, so these are as good as any. */
+  #evict(): void {
+    const enoughS = this.nowS + this.#evictedLeftS;
     let soonest = -1;
     let soonestS = Number.POSITIVE_INFINITY;
-    let at = words[head + EVICT_AT] as number;
     for (let looks = 0; looks < EVICT_LOOKS_MAX; looks++) {
-      if (looks >= EVICT_LOOKS && soonestS <= this.nowS + leftS) break;
-      at = at < this.#layout.stripeBuckets ? at + 1 : 1;
-      const record = this.#recordAt(stripe, at);
+      if (looks >= EVICT_LOOKS && soonestS <= enoughS) break;
+      this.#evictedAt = this.#evictedAt < this.#bucketsMax ? this.#evictedAt + 1 : 1;
+      const record = recordAt(this.#evictedAt);
       const expiresS = this.#expiresS(record);
       if (expiresS >= soonestS) continue;
       soonest = record;
       soonestS = expiresS;
     }
-    words[head + EVICT_AT] = at;
-    words[head + EVICTED_LEFT_S] = Math.max(0, Math.min(soonestS - this.nowS, leftS * 2 + 1, LEFT_S_MAX));
+    this.#evictedLeftS = Math.max(0, Math.min(soonestS - this.nowS, this.#evictedLeftS * 2 + 1, LEFT_S_MAX));
     if (soonestS > this.nowS) this.#onEvicted(1);
-    this.#drop(stripe, soonest);
+    this.#drop(soonest);
   }
 
-  #drop(stripe: number, record: number): void {
-    const memory = this.#memory;
+  #drop(record: number): void {
     const words = this.#words;
-    const head = stripe * STRIPE_WORDS;
     const log = this.#logOf(record);
-    if (log !== 0) this.#dropLog(log);
-    const at = this.#numberOf(stripe, record);
+    if (log !== 0) this.#logs.drop(log);
+    const at = record / RECORD_WORDS;
     const next = words[record + NEXT] as number;
-    const chain = this.#chainOf(stripe, words[record + HASH + 1] as number);
-    if (words[chain] === at) memory.setWord(chain, next);
+    const chain = this.#chainOf(words[record + HASH + 1] as number);
+    if (this.#chains[chain] === at) this.#chains[chain] = next;
     else {
-      let before = this.#recordAt(stripe, words[chain] as number);
-      while (words[before + NEXT] !== at) before = this.#recordAt(stripe, words[before + NEXT] as number);
-      memory.setWord(before + NEXT, next);
+      let before = recordAt(this.#chains[chain] as number);
+      while (words[before + NEXT] !== at) before = recordAt(words[before + NEXT] as number);
+      words[before + NEXT] = next;
     }
-    memory.setWord(record + EXPIRES_S, 0);
-    memory.setWord(record + NEXT, words[head + FREE] as number);
-    memory.setWord(head + FREE, at);
-    memory.setWord(head + COUNT, (words[head + COUNT] as number) - 1);
+    words[record + EXPIRES_S] = 0;
+    words[record + NEXT] = this.#free;
+    this.#free = at;
+    this.count--;
     this.#version++;
-  }
-
-  #dropLog(log: number): void {
-    this.#store.lockLogsAndHolds();
-    this.#blocks.drop(log);
   }
 
   #expiresS(record: number): number {
@@ -360,4 +339,9 @@ export class Buckets implements BucketAccess {
     into.used = this.#numbers[record / 2 + USED] as number;
     into.previous = (this.#words[record + PREVIOUS] as number) >>> 0;
   }
+}
+
+/** First word of a record; they are counted from 1. */
+function recordAt(at: number): number {
+  return at * RECORD_WORDS;
 }

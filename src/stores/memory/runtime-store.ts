@@ -1,4 +1,4 @@
-// Limits at run time of the memory store: the table that all threads share is all there is, and its heap is the history.
+// Limits at run time of the memory store: the process's table is all there is, and its heap is the history.
 
 import type { Clock } from "../../engine/base/clock.ts";
 import { readKey } from "../../engine/runtime/runtime-limit.ts";

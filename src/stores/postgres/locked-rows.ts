@@ -2,7 +2,7 @@
 // memory store's buckets. sql/tables.sql says what a row has.
 
 import { HoldBook, type KeptHold } from "../../engine/algorithms/hold-book.ts";
-import { ID_BYTES_MAX } from "../../engine/algorithms/hold-records.ts";
+import { ID_BYTES_MAX } from "../../engine/algorithms/hold-tables.ts";
 import { LogState, unpackLog } from "../../engine/algorithms/log-state.ts";
 import { type BucketAccess, type WorkingBucket, windowUsOf } from "../../engine/algorithms/working-bucket.ts";
 import { AMOUNT_MAX } from "../../engine/base/units.ts";

@@ -123,7 +123,6 @@ Most used settings:
   REDIS_URL      keep buckets in this Redis, shared by all processes
   POSTGRES_URL   keep buckets in this PostgreSQL instead
   GRPC_PORT      gRPC port (8081)
-  WORKERS        number of threads, or auto: one per core (1)
   PORT           HTTP port: /json, health, metrics (8080)
   LOG_LEVEL      fatal, error, warn, info, debug or trace (info)
   LOG_FORMAT     json or text (text on a terminal, otherwise json)

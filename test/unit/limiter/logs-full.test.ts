@@ -1,7 +1,7 @@
 // Calls whose sliding log has no room in memory: each limit's on_store_failure decides them, other limits go on.
 
 import { expect, test } from "vitest";
-import { BLOCK_BYTES } from "../../../src/engine/algorithms/log-blocks.ts";
+import { LOG_BLOCK_BYTES as BLOCK_BYTES } from "../../../src/stores/memory/buckets.ts";
 import { MemoryStore } from "../../../src/stores/memory/memory-store.ts";
 import { LimiterRig } from "../../support/limiter-rig.ts";
 

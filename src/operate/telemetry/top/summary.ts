@@ -1,4 +1,4 @@
-// The top keys of parts of time, of workers and of processes, as intervals: a key's count lies between `least` and `most`. A sum of
+// The top keys of parts of time and of processes, as intervals: a key's count lies between `least` and `most`. A sum of
 // intervals holds whatever the sketches have lost.
 
 import { getOrInsert } from "../../../engine/base/get-or-insert.ts";

@@ -15,10 +15,12 @@ const HEAD_NUMBERS = 2;
 const BLOCK_NUMBERS = 262_144;
 
 /** Reads bytes into the buffer from that place of a file on; returns fewer than it has room for only at the end. */
-export type ReadBytes = (into: Uint8Array, from: number) => number;
+export type ReadBytes = (into: Uint8Array, from: number) => Promise<number>;
 
 /** The bytes of those entries, in pieces that are valid until the next is asked for. */
-export function* piecesOf(entries: Iterable<readonly (readonly number[])[]>): Generator<Uint8Array, void, void> {
+export async function* piecesOf(
+  entries: AsyncIterable<readonly (readonly number[])[]>,
+): AsyncGenerator<Uint8Array, void, void> {
   const numbers = new Float64Array(BLOCK_NUMBERS);
   let checksum = crc32(FIRST_LINE);
   let end = HEAD_NUMBERS;
@@ -31,7 +33,7 @@ export function* piecesOf(entries: Iterable<readonly (readonly number[])[]>): Ge
     return piece;
   };
   yield FIRST_LINE;
-  for (const some of entries) {
+  for await (const some of entries) {
     for (const entry of some) {
       if (end + 1 + entry.length > BLOCK_NUMBERS) yield take();
       numbers[end++] = entry.length;
@@ -43,30 +45,35 @@ export function* piecesOf(entries: Iterable<readonly (readonly number[])[]>): Ge
 }
 
 /**
- * The entries, each valid until the next is asked for. Throws where the file was cut or changed: what was taken from it before is not to be used.
+ * The blocks, each valid until the next is asked for. Throws where the file was cut or changed: what was taken from it before is not to be used.
  */
-export function* entriesOf(read: ReadBytes): Generator<Float64Array, void, void> {
-  expectFirstLine(read);
+export async function* blocksOf(read: ReadBytes): AsyncGenerator<Float64Array, void, void> {
+  await expectFirstLine(read);
   const numbers = new Float64Array(BLOCK_NUMBERS);
   const bytes = new Uint8Array(numbers.buffer);
   let checksum = crc32(FIRST_LINE);
   let at = FIRST_LINE.length;
   for (let end = 0; end !== HEAD_NUMBERS; at += end * NUMBER_BYTES) {
-    const head = read(bytes.subarray(0, HEAD_NUMBERS * NUMBER_BYTES), at);
+    const head = await read(bytes.subarray(0, HEAD_NUMBERS * NUMBER_BYTES), at);
     end = HEAD_NUMBERS + (numbers[1] as number);
     if (head < HEAD_NUMBERS * NUMBER_BYTES || !(end <= BLOCK_NUMBERS)) refuseChanged(at);
-    const size = read(bytes.subarray(0, end * NUMBER_BYTES), at);
+    const size = await read(bytes.subarray(0, end * NUMBER_BYTES), at);
     checksum = crc32(bytes.subarray(NUMBER_BYTES, size), checksum);
     if (numbers[0] !== checksum) refuseChanged(at);
-    for (let from = HEAD_NUMBERS; from < end; from += 1 + (numbers[from] as number))
-      yield numbers.subarray(from + 1, from + 1 + (numbers[from] as number));
+    yield numbers.subarray(HEAD_NUMBERS, end);
   }
-  if (read(bytes, at) > 0) refuseChanged(at);
+  if ((await read(bytes, at)) > 0) refuseChanged(at);
 }
 
-function expectFirstLine(read: ReadBytes): void {
+/** The entries of a block. */
+export function* entriesOf(block: Float64Array): Generator<Float64Array, void, void> {
+  for (let from = 0; from < block.length; from += 1 + (block[from] as number))
+    yield block.subarray(from + 1, from + 1 + (block[from] as number));
+}
+
+async function expectFirstLine(read: ReadBytes): Promise<void> {
   const first = Buffer.alloc(FIRST_LINE.length);
-  const line = first.subarray(0, read(first, 0));
+  const line = first.subarray(0, await read(first, 0));
   if (line.equals(FIRST_LINE)) return;
   const why = line.indexOf(FORMAT) === 0 ? ": another version of Headgate, or another kind of machine, wrote it" : "";
   const [expected, got] = [FIRST_LINE, line].map((one) => JSON.stringify(one.toString("latin1")));

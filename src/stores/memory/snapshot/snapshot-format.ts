@@ -1,8 +1,8 @@
 // What a snapshot says of a memory store, as entries of whole numbers (snapshot-entries.ts): when it was begun, with the key of the hashes; then
 // each bucket, each settled id, and each bucket with holds. What an entry has is what the functions here write and read.
 //
-// Each bucket is read under its lock, at one moment between begin and end of the snapshot; two buckets may be of different moments. A bucket
-// with holds is written once more, with its holds, both of one moment: a hold without its payment would give back what nobody paid.
+// A snapshot is written in turns, so two buckets may be of different moments between its begin and its end. A bucket with holds is written once
+// more, with its holds, both of one moment: a hold without its payment would give back what nobody paid.
 
 import {
   LIMIT_NUMBERS,
@@ -12,17 +12,18 @@ import {
 } from "../../../engine/algorithms/held-limit.ts";
 import type { KeptHold } from "../../../engine/algorithms/hold-book.ts";
 import { LogState } from "../../../engine/algorithms/log-state.ts";
+import { type LongWork, runInTurns } from "../../../engine/base/long-work.ts";
 import { divideDown, MICROS_PER_SECOND } from "../../../engine/base/units.ts";
 import { hashKeyInUse, type KeyHash, newHash, useHashKey } from "../../../engine/domain/key-bytes.ts";
 import type { BucketRecord, Buckets } from "../buckets.ts";
-import type { StoreMemory } from "../store-memory.ts";
+import { entriesOf } from "./snapshot-entries.ts";
 
 /** Kinds of entries, their first number. Another kind needs another version (snapshot-entries.ts). */
 const Kind = { begin: 1, bucket: 2, log: 3, holds: 4, settled: 5 } as const;
 type Entry = readonly number[];
 
-/** Records that are read under one lock. */
-const RECORDS_PER_LOCK = 64;
+/** Records that are read in one step. */
+const RECORDS_PER_STEP = 64;
 /** Characters of an id in one number, which is below 2^53. */
 const CHARS_PER_NUMBER = 6;
 /** Places in an entry: after kind and hash, and after the state of a bucket. */
@@ -31,11 +32,11 @@ const AFTER_BUCKET = 9;
 
 const newRecord = (): BucketRecord => ({ ...newHash(), atUs: 0, used: 0, previous: 0, expiresS: 0, log: 0 });
 
-/** Yields the entries of all that has not ended by `nowUs`, some at a time. Takes may come in between, and in other threads at any time. */
-export function* writeSnapshot(memory: StoreMemory, buckets: Buckets, nowUs: number): Generator<Entry[], void, void> {
+/** Yields the entries of all that has not ended by `nowUs`, some at a time. Takes may come in between. */
+export function* writeSnapshot(buckets: Buckets, nowUs: number): Generator<Entry[], void, void> {
   yield [[Kind.begin, nowUs, ...hashKeyInUse()]];
-  yield* recordEntries(memory, buckets, nowUs);
-  yield* holdEntries(memory, buckets, nowUs);
+  yield* recordEntries(buckets, nowUs);
+  yield* holdEntries(buckets, nowUs);
 }
 
 const hashOf = ({ keyHash, keyHash1, keyHash2, keyHash3 }: KeyHash) => [
@@ -61,54 +62,39 @@ function numbersOfId(id: string): number[] {
   return numbers;
 }
 
-/** The buckets and logs, in the portions that one lock covers. */
-function* recordEntries(memory: StoreMemory, buckets: Buckets, nowUs: number): Generator<Entry[], void, void> {
+/** The buckets and logs. */
+function* recordEntries(buckets: Buckets, nowUs: number): Generator<Entry[], void, void> {
   const nowS = divideDown(nowUs, MICROS_PER_SECOND);
   const record = newRecord();
   const log = new LogState();
-  for (let stripe = 0; stripe < memory.layout.stripes; stripe++) {
-    for (let at = 1; at <= buckets.madeIn(stripe); ) {
-      const entries: Entry[] = [];
-      memory.want(stripe);
-      memory.lock();
-      // Records may be added meanwhile.
-      const end = Math.min(at + RECORDS_PER_LOCK, buckets.madeIn(stripe) + 1);
-      for (; at < end; at++) {
-        if (!buckets.readRecord(stripe, at, nowS, record)) continue;
-        if (record.log === 0) entries.push(bucketEntry(Kind.bucket, record));
-        else {
-          memory.lockLogsAndHolds();
-          buckets.readLog(record.log, log);
-          entries.push([Kind.log, ...hashOf(record), record.expiresS, ...log.kept()]);
-        }
+  // Records may be added meanwhile.
+  for (let at = 1; at <= buckets.made; ) {
+    const entries: Entry[] = [];
+    const end = Math.min(at + RECORDS_PER_STEP, buckets.made + 1);
+    for (; at < end; at++) {
+      if (!buckets.readRecord(at, nowS, record)) continue;
+      if (record.log === 0) entries.push(bucketEntry(Kind.bucket, record));
+      else {
+        buckets.readLog(record.log, log);
+        entries.push([Kind.log, ...hashOf(record), record.expiresS, ...log.kept()]);
       }
-      memory.commit();
-      yield entries;
     }
+    yield entries;
   }
 }
 
 /** The settled ids and the buckets with holds. */
-function* holdEntries(memory: StoreMemory, buckets: Buckets, nowUs: number): Generator<Entry[], void, void> {
+function* holdEntries(buckets: Buckets, nowUs: number): Generator<Entry[], void, void> {
   const { holds: book } = buckets;
   const nowS = divideDown(nowUs, MICROS_PER_SECOND);
   const record = newRecord();
-  for (let at = 1; at <= book.made; at++) {
-    const entries: Entry[] = [];
-    memory.lockLogsAndHolds();
-    const isBucket = book.isBucketAt(at, record);
-    const settled = book.settledAt(at, record);
-    memory.commit();
-    if (settled !== undefined && settled.forgetAtUs > nowUs)
-      entries.push([Kind.settled, ...hashOf(record), settled.forgetAtUs, ...numbersOfId(settled.id)]);
-    if (isBucket) {
-      memory.want(memory.stripeOf(record));
-      memory.lock();
-      memory.lockLogsAndHolds();
-      entries.push(...heldEntry(buckets, nowS, record));
-      memory.commit();
-    }
-    yield entries;
+  for (let row = 1; row <= book.settledMade; row++) {
+    const settled = book.settledAt(row, record);
+    if (settled === undefined || settled.forgetAtUs <= nowUs) yield [];
+    else yield [[Kind.settled, ...hashOf(record), settled.forgetAtUs, ...numbersOfId(settled.id)]];
+  }
+  for (let row = 1; row <= book.bucketsMade; row++) {
+    yield book.isBucketAt(row, record) ? heldEntry(buckets, nowS, record) : [];
   }
 }
 
@@ -138,51 +124,82 @@ export interface ReadSnapshot {
   withoutRoom: number;
 }
 
-/** Reads all that has not ended by `nowUs` into empty buckets. If `entries` throws, what is in them is not to be used. */
-export function readSnapshot(
-  entries: Iterable<Float64Array>,
-  memory: StoreMemory,
+/** Reads all that has not ended by `nowUs` into empty buckets, in turns. If `blocks` throws, what is in them is not to be used. */
+export async function readSnapshot(
+  blocks: AsyncIterable<Float64Array>,
   buckets: Buckets,
   nowUs: number,
-): ReadSnapshot {
-  const nowS = divideDown(nowUs, MICROS_PER_SECOND);
-  buckets.nowS = nowS;
-  const read: ReadSnapshot = { beganAtUs: 0, hashKey: hashKeyInUse(), kept: 0, ended: 0, withoutRoom: 0 };
-  const log = new LogState();
-  const keep = (record: BucketRecord, log: LogState | undefined) => {
-    if (record.expiresS <= nowS) read.ended++;
-    else if (log === undefined || buckets.hasRoomForLog(log.count)) {
-      buckets.writeRecord(record, log);
-      read.kept++;
-    } else read.withoutRoom++;
-  };
-  for (const entry of entries) {
+): Promise<ReadSnapshot> {
+  const reader = new SnapshotReader(buckets, nowUs);
+  for await (const block of blocks) await runInTurns(reader.take(block));
+  return reader.read;
+}
+
+class SnapshotReader {
+  readonly read: ReadSnapshot = { beganAtUs: 0, hashKey: hashKeyInUse(), kept: 0, ended: 0, withoutRoom: 0 };
+  readonly #buckets: Buckets;
+  readonly #nowUs: number;
+  readonly #nowS: number;
+  readonly #log = new LogState();
+
+  constructor(buckets: Buckets, nowUs: number) {
+    this.#buckets = buckets;
+    this.#nowUs = nowUs;
+    this.#nowS = divideDown(nowUs, MICROS_PER_SECOND);
+    buckets.nowS = this.#nowS;
+  }
+
+  *take(block: Float64Array): LongWork<void> {
+    let taken = 0;
+    for (const entry of entriesOf(block)) {
+      this.#take(entry);
+      // The longest entries are those of buckets with holds.
+      if (++taken % RECORDS_PER_STEP === 0 || entry[0] === Kind.holds) yield;
+    }
+  }
+
+  #take(entry: Float64Array): void {
     const kind = entry[0];
     if (kind === Kind.begin) {
-      read.beganAtUs = entry[1] as number;
-      read.hashKey = Buffer.from(entry.subarray(2));
+      this.read.beganAtUs = entry[1] as number;
+      this.read.hashKey = Buffer.from(entry.subarray(2));
       // Ids of holds are hashed as they are taken.
-      useHashKey(Buffer.from(read.hashKey));
-    } else if (kind === Kind.bucket) keep(bucketIn(entry), undefined);
+      useHashKey(Buffer.from(this.read.hashKey));
+    } else if (kind === Kind.bucket) this.#keep(bucketIn(entry), undefined);
     else if (kind === Kind.log) {
-      log.restore(entry.subarray(AFTER_HASH + 1));
-      keep(bucketIn(entry), log);
-    } else if (kind === Kind.holds) takeHolds(buckets, entry, nowS);
+      this.#log.restore(entry.subarray(AFTER_HASH + 1));
+      this.#keep(bucketIn(entry), this.#log);
+    } else if (kind === Kind.holds) takeHolds(this.#buckets, entry, this.#nowS);
     else {
       const forgetAtUs = entry[AFTER_HASH] as number;
       const id = idIn(entry, AFTER_HASH + 1);
-      if (forgetAtUs > nowUs) buckets.holds.noteSettled(bucketIn(entry), id, nowUs, forgetAtUs);
+      if (forgetAtUs > this.#nowUs) this.#buckets.holds.noteSettled(bucketIn(entry), id, this.#nowUs, forgetAtUs);
     }
-    memory.commit();
   }
-  return read;
+
+  #keep(record: BucketRecord, log: LogState | undefined): void {
+    if (record.expiresS <= this.#nowS) this.read.ended++;
+    else if (log === undefined || this.#buckets.hasRoomForLog(log)) {
+      this.#buckets.writeRecord(record, log);
+      this.read.kept++;
+    } else this.read.withoutRoom++;
+  }
 }
 
 /** The bucket of an entry; its state means nothing in entries of another kind than `bucket` and `holds`. */
 function bucketIn(entry: Float64Array): BucketRecord {
-  const [, hash = 0, hash1 = 0, hash2 = 0, hash3 = 0, expiresS = 0, atUs = 0, used = 0, previous = 0] = entry;
-  const hashes = { keyHash: hash, keyHash1: hash1 | 0, keyHash2: hash2 | 0, keyHash3: hash3 | 0 };
-  return { ...hashes, expiresS, atUs, used, previous, log: 0 };
+  const at = (place: number) => entry[place] ?? 0;
+  return {
+    keyHash: at(1),
+    keyHash1: at(2) | 0,
+    keyHash2: at(3) | 0,
+    keyHash3: at(4) | 0,
+    expiresS: at(5),
+    atUs: at(6),
+    used: at(7),
+    previous: at(8),
+    log: 0,
+  };
 }
 
 /** The id whose length is at that place. */

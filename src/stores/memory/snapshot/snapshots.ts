@@ -1,50 +1,66 @@
 // The snapshots of a memory store during a process: one is read at the start, and others are written at intervals and at the end. No trouble
 // with a snapshot stops takes: it is counted, logged once, and shown.
 
-import { rmSync } from "node:fs";
 import { stat } from "node:fs/promises";
 import { dirname } from "node:path";
-import { Worker } from "node:worker_threads";
 import type { Clock } from "../../../engine/base/clock.ts";
 import type { Log } from "../../../engine/base/log.ts";
+import { inTurns } from "../../../engine/base/long-work.ts";
 import { errorMessage } from "../../../engine/base/thrown.ts";
 import { MICROS_PER_SECOND } from "../../../engine/base/units.ts";
 import { waitAtMost } from "../../../engine/base/wait-at-most.ts";
-import { hashKeyInUse, useHashKey } from "../../../engine/domain/key-bytes.ts";
-import { Buckets } from "../buckets.ts";
-import { type SharedStore, SNAPSHOT_THREAD, StoreMemory } from "../store-memory.ts";
-import { draftOf, hasFile, setSnapshotAside } from "./snapshot-file.ts";
-import type { ReadSnapshot } from "./snapshot-format.ts";
+import type { Buckets } from "../buckets.ts";
+import { blocksOf, piecesOf } from "./snapshot-entries.ts";
+import { hasFile, readSnapshotFile, replaceSnapshotFile, setSnapshotAside } from "./snapshot-file.ts";
+import { type ReadSnapshot, readSnapshot, writeSnapshot } from "./snapshot-format.ts";
 import { LockHeldError, SnapshotLock } from "./snapshot-lock.ts";
-import { SnapshotStatus } from "./snapshot-status.ts";
-import type { SnapshotDone, SnapshotJob } from "./snapshot-thread.ts";
 
-const THREAD = new URL("./snapshot-thread.js", import.meta.url);
+/** Longest wait, at the end of a process, for a snapshot that was given up. A disk that hangs would keep the process. */
+const GIVEN_UP_MS_MAX = 1_000;
 
 interface SnapshotsOptions {
-  readonly store: SharedStore;
+  readonly buckets: Buckets;
   readonly clock: Clock;
   readonly file: string;
   readonly intervalMs: number;
   readonly log: Pick<Log, "info" | "warn">;
 }
 
-/** Reads and writes the snapshots of one process. */
+/** What is shown of snapshots. */
+interface SnapshotState {
+  /** When the snapshot in the file was begun, in microseconds since the epoch; undefined if there is none. */
+  readonly beganAtUs?: number;
+  readonly bytes: number;
+  /** Seconds that writing it took; 0 if an earlier process wrote it. */
+  readonly seconds: number;
+  readonly written: number;
+  readonly failed: number;
+  /** Number of files that were found and could not be used. */
+  readonly refused: number;
+  /** Why no snapshot can be written or read, in one sentence. */
+  readonly trouble?: string | undefined;
+}
+
+/** Reads and writes the snapshots of one process, in turns between its calls. */
 export class Snapshots {
   readonly #options: SnapshotsOptions;
   /** Mark of the file that this process read or wrote last (snapshot-file.ts); undefined if it did neither. */
   #mark: string | undefined;
-  readonly status = new SnapshotStatus();
+  #state: SnapshotState = { bytes: 0, seconds: 0, written: 0, failed: 0, refused: 0 };
   #lock: SnapshotLock | undefined;
   #timer: NodeJS.Timeout | undefined;
   #underWay: Promise<void> | undefined;
-  /** Of the snapshot under way. */
-  #thread: Worker | undefined;
-  /** How often what was under way was given up. */
-  #stops = 0;
+  /** Gives up the snapshot under way. */
+  #givingUp = new AbortController();
+  /** True once no more are to be begun. */
+  #isOver = false;
 
   constructor(options: SnapshotsOptions) {
     this.#options = options;
+  }
+
+  get state(): SnapshotState {
+    return this.#state;
   }
 
   /**
@@ -90,17 +106,17 @@ export class Snapshots {
   async close(limitMs: number): Promise<void> {
     const last = this.#last();
     if (await waitAtMost(limitMs, last)) return;
-    await this.#stop();
+    this.#isOver = true;
+    await waitAtMost(GIVEN_UP_MS_MAX, this.#stop());
     this.#failed(
       new Error(`expected the last snapshot within ${limitMs} ms; what was decided since the one before is lost`),
     );
   }
 
   async #last(): Promise<void> {
-    const stops = this.#stops + 1;
     // A snapshot under way would lack the latest takes.
     await this.#stop();
-    if (this.#stops === stops) await this.write();
+    if (!this.#isOver) await this.write();
     await this.#lock?.release();
   }
 
@@ -110,11 +126,10 @@ export class Snapshots {
     await this.#lock?.release();
   }
 
-  /** Gives up the snapshot under way. */
+  /** Gives up the snapshot under way, and begins no more by itself. */
   async #stop(): Promise<void> {
     clearInterval(this.#timer);
-    this.#stops++;
-    void this.#thread?.terminate();
+    this.#givingUp.abort();
     await this.#underWay;
   }
 
@@ -127,72 +142,40 @@ export class Snapshots {
   }
 
   async #read(): Promise<void> {
-    const { clock, file } = this.#options;
-    if (!hasFile(file)) return;
+    const { clock, file, buckets } = this.#options;
+    if (!(await hasFile(file))) return;
     const startUs = clock.nowUs();
     try {
-      const done = await this.#run("read", startUs);
-      if (done?.read === undefined) return;
-      useHashKey(Buffer.from(done.read.hashKey));
-      this.#mark = done.mark;
-      this.#tellRead(done, done.read, startUs);
-    } catch (error) {
-      this.#setAside(errorMessage(error));
-    }
-  }
-
-  /** Has a thread read or write. Undefined if it was given up. */
-  async #run(kind: SnapshotJob["kind"], nowUs: number): Promise<SnapshotDone | undefined> {
-    const { store, file: path } = this.#options;
-    const job: SnapshotJob = { kind, path, store, nowUs, hashKey: hashKeyInUse(), mark: this.#mark };
-    const thread = new Worker(THREAD, { workerData: job });
-    const stops = this.#stops;
-    this.#thread = thread;
-    let done: SnapshotDone | undefined;
-    try {
-      done = await new Promise((resolve, reject) => {
-        thread.once("message", resolve);
-        thread.once("error", reject);
-        thread.once("exit", (code) => {
-          if (this.#stops > stops) resolve(undefined);
-          else reject(new Error(`the thread of the snapshot ended with ${code}`));
-        });
+      await readSnapshotFile(file, async (read, { bytes, mark }) => {
+        const done = await readSnapshot(blocksOf(read), buckets, startUs);
+        this.#mark = mark;
+        this.#tellRead(bytes, done, startUs);
       });
-      return done;
-    } finally {
-      await thread.terminate();
-      this.#thread = undefined;
-      if (done === undefined) this.#undo(kind);
+    } catch (error) {
+      // Half of it may be there.
+      buckets.clear();
+      await this.#setAside(errorMessage(error));
     }
   }
 
-  /** Undoes what a thread that has ended before its end has begun: half a snapshot in memory, or in a file. */
-  #undo(kind: SnapshotJob["kind"]): void {
-    const { store, file } = this.#options;
-    const memory = new StoreMemory(store, SNAPSHOT_THREAD);
-    memory.endThread();
-    if (kind === "read") new Buckets(memory, { onEvicted: () => undefined }).clear();
-    else rmSync(draftOf(file), { force: true });
-  }
-
-  #setAside(reason: string): void {
+  async #setAside(reason: string): Promise<void> {
     const { log, file } = this.#options;
-    this.status.count("refused");
+    this.#note({ refused: this.#state.refused + 1 });
     const message = "can't use the snapshot; all buckets start full";
     try {
-      log.warn({ file, reason, kept_as: setSnapshotAside(file) }, message);
+      log.warn({ file, reason, kept_as: await setSnapshotAside(file) }, message);
     } catch (error) {
       log.warn({ file, reason, kept_as: file }, message);
       throw error;
     }
   }
 
-  #tellRead({ bytes }: SnapshotDone, read: ReadSnapshot, startUs: number): void {
+  #tellRead(bytes: number, read: ReadSnapshot, startUs: number): void {
     const { clock, log, file } = this.#options;
     const { kept: buckets, ended, withoutRoom, beganAtUs } = read;
     const ageSeconds = (startUs - beganAtUs) / MICROS_PER_SECOND;
     const seconds = (clock.nowUs() - startUs) / MICROS_PER_SECOND;
-    this.status.note({ beganAtUs, bytes, seconds: 0 });
+    this.#note({ beganAtUs, bytes, seconds: 0 });
     const fields = { file, buckets, ended, age_seconds: ageSeconds, seconds };
     if (withoutRoom > 0)
       log.warn(
@@ -205,27 +188,21 @@ export class Snapshots {
   }
 
   async #write(): Promise<void> {
-    const { clock, log, file } = this.#options;
-    const stops = this.#stops;
+    const { clock, log, file, buckets } = this.#options;
+    this.#givingUp = new AbortController();
+    const { signal } = this.#givingUp;
     const startUs = clock.nowUs();
     try {
       await this.#needLock();
-      if (this.#stops > stops) return;
-      const done = await this.#run("write", startUs);
-      if (done === undefined) return;
+      const entries = until(signal, inTurns(writeSnapshot(buckets, startUs)));
+      const { bytes, mark } = await replaceSnapshotFile(file, this.#mark, piecesOf(entries));
       const seconds = (clock.nowUs() - startUs) / MICROS_PER_SECOND;
-      this.#mark = done.mark;
-      const { trouble, written } = this.status.read();
+      this.#mark = mark;
+      const { trouble, written } = this.#state;
       if (trouble !== undefined) log.info({ file }, "writing snapshots again");
-      this.status.note({
-        beganAtUs: startUs,
-        bytes: done.bytes,
-        seconds,
-        written: written + 1,
-        trouble: undefined,
-      });
+      this.#note({ beganAtUs: startUs, bytes, seconds, written: written + 1, trouble: undefined });
     } catch (error) {
-      if (this.#stops === stops) this.#failed(error);
+      if (!signal.aborted) this.#failed(error);
     }
   }
 
@@ -235,9 +212,20 @@ export class Snapshots {
       error instanceof LockHeldError
         ? `expected a file of this process alone, it is in use by ${error.message}`
         : errorMessage(error);
-    this.status.count("failed");
-    if (reason !== this.status.read().trouble)
-      log.warn({ file, reason }, "can't keep a snapshot; calls are still decided");
-    this.status.note({ trouble: reason });
+    this.#note({ failed: this.#state.failed + 1 });
+    if (reason !== this.#state.trouble) log.warn({ file, reason }, "can't keep a snapshot; calls are still decided");
+    this.#note({ trouble: reason });
+  }
+
+  #note(changes: Partial<SnapshotState>): void {
+    this.#state = { ...this.#state, ...changes };
+  }
+}
+
+/** Passes the items on, and throws once the signal says so. */
+async function* until<T>(signal: AbortSignal, items: AsyncIterable<T>): AsyncGenerator<T, void, void> {
+  for await (const item of items) {
+    signal.throwIfAborted();
+    yield item;
   }
 }

@@ -7,7 +7,6 @@ import { AMOUNT_MAX } from "../../../../src/engine/base/units.ts";
 import { WAIT_US_MAX } from "../../../../src/engine/domain/limit.ts";
 import { Mode, type Take, TakeGroup } from "../../../../src/engine/domain/take.ts";
 import { Buckets } from "../../../../src/stores/memory/buckets.ts";
-import { newSharedStore, StoreMemory } from "../../../../src/stores/memory/store-memory.ts";
 import { fillGroup, START_US, takeOf } from "../../../contract/store-harness.ts";
 import { limitOf } from "../../../property/histories.ts";
 import { bucketNumbers } from "../../../property/rates.ts";
@@ -18,8 +17,7 @@ test("a bucket is kept as long as the rate needs that it was last asked about, r
   const costs = fc.integer({ min: 1, max: AMOUNT_MAX });
   fc.assert(
     fc.property(bucketNumbers(), bucketNumbers(), costs, fc.boolean(), (written, edited, cost, peeks) => {
-      const memory = new StoreMemory(newSharedStore({ bucketsMax: 10, logBytesMax: 0 }), 1);
-      const buckets = new Buckets(memory, { onEvicted: () => undefined });
+      const buckets = new Buckets({ bucketsMax: 10, logBytesMax: 0, onEvicted: () => undefined });
       const settlement = new Settlement(buckets);
       const take = (nowUs: number, numbers: typeof written, mode: Mode, asked: number): Take => {
         const group = new TakeGroup();
@@ -31,7 +29,7 @@ test("a bucket is kept as long as the rate needs that it was last asked about, r
       const { resetUs } = take(START_US + 1, edited, peeks ? Mode.peek : Mode.pay, edited.burst + 1);
       fc.pre(resetUs > 1 && resetUs < WAIT_US_MAX);
       const lastUs = START_US + resetUs;
-      buckets.sweep(0, 5_000, Math.floor(lastUs / 1_000_000));
+      buckets.sweep(5_000, Math.floor(lastUs / 1_000_000));
       expect(take(lastUs, edited, Mode.peek, 1).resetUs).toBe(1);
     }),
     { numRuns: runs(300) },

@@ -56,14 +56,14 @@ describe("a snapshot", () => {
     useHashKey(KEY);
     const store = new MemoryStore({ clock });
     take(store, [1, 2, 3]);
-    const bytes = snapshotOf(store, clock.nowUs());
-    expect(entriesIn(bytes)).toEqual(VERSION_5);
+    const bytes = await sealed(snapshotOf(store, clock.nowUs()));
+    expect(await entriesIn(bytes)).toEqual(VERSION_5);
     expect(bytes.toString("latin1", 0, 24)).toBe(`headgate snapshot 05 ${endianness().toLowerCase()}\n`);
     await store.close();
 
     useHashKey(before);
     const next = new MemoryStore({ clock });
-    const read = restore(next, sealed(VERSION_5), clock.nowUs());
+    const read = await restore(next, await sealed(VERSION_5), clock.nowUs());
     expect(read).toMatchObject({ beganAtUs: clock.nowUs(), hashKey: KEY, kept: 3, ended: 0, withoutRoom: 0 });
     expect(take(next, [1, 1, 1])).toEqual([8, 7, 6]);
     await next.close();
@@ -76,7 +76,7 @@ describe("a snapshot", () => {
     { name: "nothing", bytes: "", says: 'got ""' },
   ])("of $name is refused with what it is", async ({ bytes, says }) => {
     const store = new MemoryStore({ clock });
-    expect(() => restore(store, Buffer.from(bytes, "latin1"), 0)).toThrow(says);
+    await expect(restore(store, Buffer.from(bytes, "latin1"), 0)).rejects.toThrow(says);
     await store.close();
   });
 
@@ -88,7 +88,7 @@ describe("a snapshot", () => {
       store.take(group);
     }
     const small = new MemoryStore({ clock, logBytesMax: 3 * 256 });
-    const read = restore(small, snapshotOf(store, clock.nowUs()), clock.nowUs());
+    const read = await restore(small, await sealed(snapshotOf(store, clock.nowUs())), clock.nowUs());
     expect([read.kept, read.withoutRoom, small.bucketCount]).toEqual([3, 2, 3]);
     await Promise.all([store.close(), small.close()]);
   });
