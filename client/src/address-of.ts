@@ -28,7 +28,7 @@ export function addressOf(text: string | undefined, options: AddressOptions = {}
   checkMembers("addressOf", options, ["ipv6"]);
   const { ipv6: ipv6Bits = 64 } = options;
   checkWhole("ipv6", ipv6Bits, 1, BITS);
-  if (text === undefined || text.length > CHARS_MAX) return text ?? "";
+  if (text === undefined || text.length > CHARS_MAX || isIPv4(text)) return text ?? "";
   const [, dotted, bracketed, bare, length] = PARTS.exec(text.replace(/^[ \t]+|[ \t]+$/g, "")) ?? [];
   const groups = groupsOf(dotted, bracketed ?? bare);
   const bits = length === undefined ? BITS : Number(length) + (dotted === undefined ? 0 : MAPPED_BITS);
