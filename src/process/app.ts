@@ -19,11 +19,12 @@ export type App = Awaited<ReturnType<typeof startApp>>;
 
 /** Closes what is open. */
 async function close(
-  { running, reloader, runtimeLimits, store, decisionLog }: AppParts,
+  { running, reloader, presence, runtimeLimits, store, decisionLog }: AppParts,
   graceMs: number,
   lastSpansMs: number,
 ): Promise<void> {
   reloader.close();
+  await presence.close();
   await runtimeLimits.sync.close();
   await running.grpc?.drain(graceMs);
   await Promise.all(running.pages.map((server) => server.close(graceMs)));
@@ -51,7 +52,7 @@ export async function startApp(options: AppOptions) {
 }
 
 async function start(parts: AppParts) {
-  const { settings, health, reloader, runtimeLimits, store, storeHealth, snapshots, logger } = parts;
+  const { settings, health, reloader, presence, runtimeLimits, store, storeHealth, snapshots, logger } = parts;
   await openSnapshots(snapshots, settings);
   parts.running.statsd = await openStatsd(parts);
   parts.running.traces = await openTraces(parts);
@@ -65,6 +66,7 @@ async function start(parts: AppParts) {
   await warmUpCalls(parts.clock);
   await watchStore(parts);
   await runtimeLimits.sync.start();
+  await presence.start();
   if (storeHealth.trouble() === undefined) await warmUpStore(store);
   const grpc = await openGrpc(parts, pages.http ?? 0);
   health.setTrouble(START, undefined);

@@ -1,11 +1,11 @@
 // The register of the processes that share a store: who they are, what they have counted, and a longer report of each for those who ask.
 
-/** A process, and up to which change it has all limits at run time; or one that is counted (batching/process-count.ts). */
+/** A process; or one that is counted (batching/process-count.ts). */
 export interface RegisteredProcess {
   readonly id: string;
   /** Its host, number and start, `ratelimit-0:12:mfx2k9p4`; empty for one that is counted. */
   readonly name: string;
-  readonly epoch: string;
+  /** The version of the store's limits at run time when it had all of them; 0: never. */
   readonly version: number;
   /** What it has counted since its start; empty for one that is counted. */
   readonly calls: readonly number[];
@@ -39,17 +39,16 @@ export interface ProcessRegister {
 }
 
 /** What a beat says in Redis and PostgreSQL, without the process's id. */
-export function processText({ epoch, version, calls, name }: RegisteredProcess): string {
-  return `${version} ${epoch === "" ? "-" : epoch} ${calls.join() || "-"} ${name}`;
+export function processText({ version, calls, name }: RegisteredProcess): string {
+  return `${version} ${calls.join() || "-"} ${name}`;
 }
 
 export function readProcess(id: string, text: string): RegisteredProcess {
-  const [version, epoch = "", calls = "-", ...name] = text.split(" ");
+  const [version, calls = "-", ...name] = text.split(" ");
   const counts = calls.split(",").map(Number);
   return {
     id,
     name: name.join(" "),
-    epoch: epoch === "-" ? "" : epoch,
     version: Number(version),
     calls: counts.every(Number.isSafeInteger) ? counts : [],
   };

@@ -1,91 +1,75 @@
-// Where limits at run time are kept for all processes that share a store. Each process has all of them in its own memory
-// (engine/runtime/runtime-table.ts), which rule-sources/runtime keeps equal to the store.
+// Where limits at run time are kept for all processes that share a store: one entry for each caller, a version, and the sum of all marks.
+// Each process has all of them in a table of its own (engine/runtime).
 
-import type { KeptLimit, StoreChange } from "../engine/runtime/runtime-limit.ts";
-import type { ProcessRegister } from "./process-register.ts";
+import type { KeptLimit } from "../engine/runtime/runtime-limit.ts";
+import type {
+  RuntimeAnswer,
+  RuntimeHead,
+  RuntimeRequest,
+  RuntimeWrite,
+  RuntimeWritten,
+} from "../engine/runtime/runtime-replica.ts";
 
-/** The state of the store without its limits: the last change, and more. */
-export interface RuntimeHead extends StoreChange {
-  /** Changes if data may have been lost: then every process compares all limits. Empty if nothing was ever kept. */
-  readonly epoch: string;
-  /** Number of limits, with ended and unset ones. */
-  readonly count: number;
-}
-
-/** A change to write. */
-export interface RuntimeWrite {
-  readonly key: string;
-  /** Empty: drops what is there; the history does not record it. */
-  readonly value: string;
-  /** Writes only over a limit with this `atUs`, 0: over none. Undefined: over anything older. */
-  readonly expectedUs: number | undefined;
-  /** When it was set; undefined: now. */
-  readonly atUs: number | undefined;
-}
-
-/** The outcome of a change: written, or something else was there, or no room. */
-export type RuntimeWritten =
-  | { readonly outcome: "written"; readonly kept: KeptLimit }
-  | { readonly outcome: "conflict"; readonly kept: KeptLimit | undefined }
-  | { readonly outcome: "full" };
-
-/** One change of the history. */
-export interface RuntimeEvent {
-  readonly kept: KeptLimit;
-  /** The value before; empty if there was none. */
-  readonly before: string;
-}
-
-/** Most changes of one `write`: half a millisecond in Redis. */
-export const RUNTIME_WRITES_MAX = 25;
-/** Most changes that the history has, and that processes catch up with without reading all. */
-export const RUNTIME_EVENTS_MAX = 10_000;
+/** Most changes that are kept in order, so that processes catch up without reading all. */
+export const RUNTIME_CHANGES_MAX = 10_000;
+/** Limits that are read at once: a millisecond of a process's turn. */
+export const RUNTIME_LIMITS_AT_ONCE = 250;
 
 /** Every method but `nowUs` rejects if the store does not answer. */
-export interface RuntimeStore extends ProcessRegister {
+export interface RuntimeStore {
   /** The store's clock, in microseconds since the epoch. */
   nowUs(): number;
   head(): Promise<RuntimeHead>;
-  /** What was changed after that version, in order; undefined if the history does not reach back. */
-  changesAfter(version: number, head: RuntimeHead): Promise<readonly KeptLimit[] | undefined>;
-  /** Everything, in parts. */
-  all(): AsyncIterable<readonly KeptLimit[]>;
+  /** What changed after one version up to another, in order, at most RUNTIME_LIMITS_AT_ONCE; and up to which version that is all. */
+  changes(after: number, upTo: number): Promise<{ readonly limits: readonly KeptLimit[]; readonly upTo: number }>;
+  /** A part of everything, from "" or the `next` of the part before on. */
+  all(from: string): Promise<{ readonly limits: readonly KeptLimit[]; readonly next: string | undefined }>;
   /** Writes up to RUNTIME_WRITES_MAX changes as one, each with its own outcome. Resolves to the head after them, too. */
   write(
     changes: readonly RuntimeWrite[],
   ): Promise<{ readonly head: RuntimeHead; readonly written: readonly RuntimeWritten[] }>;
-  /** Reports lost data: gives the store another epoch and counts what is left, unless the head has changed by now. */
-  renew(head: RuntimeHead): Promise<void>;
-  /** The newest changes of the key first. */
-  history(key: string, countMax: number): Promise<readonly RuntimeEvent[]>;
+  /** Makes `digest` that of the store, unless its head has changed. */
+  repair(head: RuntimeHead, digest: number): Promise<void>;
+}
+
+/** Does what a step asks for. */
+export async function answerRuntime(store: RuntimeStore, request: RuntimeRequest): Promise<RuntimeAnswer> {
+  switch (request.ask) {
+    case "head":
+      return { is: "head", head: await store.head() };
+    case "changes":
+      return { is: "changes", ...(await store.changes(request.after, request.upTo)) };
+    case "all":
+      return { is: "all", ...(await store.all(request.from)) };
+    case "write":
+      return { is: "written", written: (await store.write(request.changes)).written };
+    case "repair":
+      await store.repair(request.head, request.digest);
+      return { is: "done" };
+    case "turn":
+      await new Promise(setImmediate);
+      return { is: "done" };
+  }
 }
 
 // The texts of these in Redis and PostgreSQL.
 
 export function readHead(text: string): RuntimeHead {
-  const [epoch = "", version = "0", count = "0", atUs = "0"] = text.split(" ");
-  return { epoch, version: Number(version), count: Number(count), atUs: Number(atUs) };
+  const [version = "0", digest = "0"] = text.split(" ");
+  return { version: Number(version), digest: Number(digest) };
 }
 
-export function headText({ epoch, version, count, atUs }: RuntimeHead): string {
-  return `${epoch} ${version} ${count} ${atUs}`;
+export function headText({ version, digest }: RuntimeHead): string {
+  return version === 0 ? "" : `${version} ${digest}`;
 }
 
-export function readWritten(text: string, key: string, value: string): RuntimeWritten {
-  const at = text.indexOf(" ");
-  const rest = text.slice(at + 1);
-  if (text.startsWith("written ")) return { outcome: "written", kept: { key, value, atUs: Number(rest) } };
-  return text === "full" ? { outcome: "full" } : { outcome: "conflict", kept: readKept([key, rest])[0] };
+export function readWritten(text: string, key: string): RuntimeWritten {
+  if (text === "written" || text === "full") return { outcome: text };
+  return { outcome: "conflict", kept: readKept(key, text.slice("conflict ".length))[0] };
 }
 
-/** None for a value that is not of this form. */
-export function readKept([key, text]: readonly [key: string, text: string]): KeptLimit[] {
-  const at = text.indexOf(" ");
-  const atUs = Number(text.slice(0, at));
-  return at > 0 && Number.isSafeInteger(atUs) ? [{ key, value: text.slice(at + 1), atUs }] : [];
-}
-
-export function readEvent(text: string): RuntimeEvent & { readonly version: number } {
-  const [version, atUs, key = "", value = "", before = ""] = text.split("\n");
-  return { version: Number(version), kept: { key, value, atUs: Number(atUs) }, before };
+/** None for a text that is not of this form. */
+export function readKept(key: string, text: string): KeptLimit[] {
+  const [, atUs, mark, value = ""] = /^(\d{1,16}) (\d{1,15}) (.*)$/s.exec(text) ?? [];
+  return atUs === undefined ? [] : [{ key, value, atUs: Number(atUs), mark: Number(mark) }];
 }

@@ -23,10 +23,10 @@ async function openRedis(): Promise<Rig> {
   const store = closedWithTest(openRedisStore({ target: server.target(), deadlineMs: 5_000 }));
   await whenUp(store, 20_000);
   return {
-    register: store.runtime,
+    register: store.register,
     async write(id, inMs, report) {
       const at = inMs === undefined ? "soon" : Date.now() + inMs;
-      await server.command("hset", `${PREFIX}processes`, id, `${at} 0 - - host:2:${id}`);
+      await server.command("hset", `${PREFIX}processes`, id, `${at} 0 - host:2:${id}`);
       await server.command("hset", `${PREFIX}reports`, id, report);
     },
   };
@@ -36,14 +36,14 @@ async function openPostgres(): Promise<Rig> {
   const server = await PostgresServer.start();
   const store = closedWithTest(openPostgresStore({ target: server.target(), deadlineMs: 5_000 }));
   // The register has a connection of its own.
-  await vi.waitFor(() => store.runtime.beat(undefined), { timeout: 20_000 });
+  await vi.waitFor(() => store.register.beat(undefined), { timeout: 20_000 });
   return {
-    register: store.runtime,
+    register: store.register,
     async write(id, inMs, report) {
       const at = inMs === undefined ? "'infinity'::timestamptz" : `clock_timestamp() + interval '${inMs} ms'`;
       await server.query(`INSERT INTO headgate.runtime_process VALUES ('', $1, $2, ${at}, $3)`, [
         id,
-        `0 - - host:2:${id}`,
+        `0 - host:2:${id}`,
         report,
       ]);
     },

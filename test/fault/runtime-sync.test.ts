@@ -5,12 +5,15 @@
 import fc from "fast-check";
 import { beforeAll, describe, expect, test } from "vitest";
 import { SystemClock } from "../../src/engine/base/clock.ts";
-import { type KeptLimit, keyText, valueText } from "../../src/engine/runtime/runtime-limit.ts";
-import { newRuntimeTable, RuntimeTable } from "../../src/engine/runtime/runtime-table.ts";
-import { RuntimeSync, writeThrough } from "../../src/rule-sources/runtime/runtime-sync.ts";
+import { isNewer, type KeptLimit, keep, keyText, valueText } from "../../src/engine/runtime/runtime-limit.ts";
+import type { RuntimeWritten } from "../../src/engine/runtime/runtime-replica.ts";
+import { RuntimeTable } from "../../src/engine/runtime/runtime-table.ts";
+import { RuntimeSync } from "../../src/rule-sources/runtime/runtime-sync.ts";
 import { openPostgresStore } from "../../src/stores/postgres/postgres-store.ts";
+import { postgresRuntimeStore } from "../../src/stores/postgres/runtime-store.ts";
 import { openRedisStore } from "../../src/stores/redis/redis-store.ts";
-import type { RuntimeStore } from "../../src/stores/runtime-store.ts";
+import { redisRuntimeStore } from "../../src/stores/redis/runtime-store.ts";
+import { RUNTIME_LIMITS_AT_ONCE, type RuntimeStore } from "../../src/stores/runtime-store.ts";
 import { PostgresServer } from "../support/postgres-server.ts";
 import { RedisServer } from "../support/redis-server.ts";
 import { runs } from "../support/runs.ts";
@@ -22,7 +25,7 @@ interface Rig {
   empty(): Promise<void>;
   save(): Promise<void>;
   restore(): Promise<void>;
-  /** Loses a part: the head, the history, or some limits. */
+  /** Loses a part: the head, the order of changes, or some limits. */
   evict(part: number): Promise<void>;
 }
 
@@ -37,22 +40,46 @@ const value = (note: string, isUnset: boolean) =>
   valueText({ change: isUnset ? { kind: "none" } : { kind: "block", shadow: false }, untilUs: 0, note, who: "t" });
 
 class Process {
-  readonly table: RuntimeTable;
-  readonly #sync: RuntimeSync;
+  readonly table = new RuntimeTable();
+  readonly sync: RuntimeSync;
+  readonly #store: RuntimeStore;
 
-  constructor(store: RuntimeStore, limitsMax = 100) {
-    this.table = new RuntimeTable(newRuntimeTable(limitsMax), 0);
-    this.#sync = new RuntimeSync({ table: this.table, store, file: undefined, clock, log, name: "host" });
+  constructor(store: RuntimeStore) {
+    this.#store = store;
+    const unread = () => undefined;
+    this.sync = new RuntimeSync({ table: this.table, store, file: undefined, clock, log, unread });
   }
 
   poll(): Promise<void> {
-    return this.#sync.poll();
+    return this.sync.poll();
+  }
+
+  /** Writes as an operator's change does. */
+  async write(key: string, text: string, expectedUs: number): Promise<RuntimeWritten | undefined> {
+    const atUs = Math.max(Math.floor(this.#store.nowUs()), (this.table.get(key)?.atUs ?? 0) + 1);
+    const kept = keep(key, text, atUs);
+    const [written] = (await this.#store.write([{ ...kept, expectedUs }])).written;
+    if (written?.outcome === "written") this.table.put(kept);
+    if (written?.outcome === "conflict" && written.kept !== undefined) this.table.put(written.kept);
+    return written;
   }
 
   all(): ReadonlyMap<string, KeptLimit> {
-    const places = [...this.table.places()].filter((place) => this.table.isCurrent(place));
-    return new Map(places.map((place) => [this.table.kept(place).key, this.table.kept(place)]));
+    return mapOf([...this.table.entries()].map(([, row]) => row));
   }
+}
+
+const mapOf = (limits: readonly KeptLimit[]) =>
+  new Map(limits.map(({ key, value, atUs, mark }) => [key, { key, value, atUs, mark }]));
+
+async function stored(store: RuntimeStore): Promise<readonly KeptLimit[]> {
+  const found: KeptLimit[] = [];
+  for (let next: string | undefined = ""; next !== undefined; ) {
+    const part: Awaited<ReturnType<RuntimeStore["all"]>> = await store.all(next);
+    found.push(...part.limits);
+    ({ next } = part);
+  }
+  return found;
 }
 
 const step = fc.oneof(
@@ -99,83 +126,64 @@ describe.each([
           else {
             const key = KEYS[each.of % KEYS.length] as string;
             const expectedUs = each.isBlind ? 7 : (process.all().get(key)?.atUs ?? 0);
-            const change = { key, value: value(String(number), each.isUnset), expectedUs, atUs: undefined };
-            const writing = writeThrough({ store, table: process.table }, [change]);
+            const writing = process.write(key, value(String(number), each.isUnset), expectedUs);
             await (each.isDuringPoll ? Promise.all([process.poll(), writing]) : writing);
           }
         }
         const newest = new Map<string, KeptLimit>();
         const note = (kept: KeptLimit) => {
-          if (kept.atUs > (newest.get(kept.key)?.atUs ?? 0)) newest.set(kept.key, kept);
+          const known = newest.get(kept.key);
+          if (known === undefined || isNewer(kept, known)) newest.set(kept.key, kept);
         };
         for (const process of processes) for (const kept of process.all().values()) note(kept);
-        for await (const part of store.all()) part.forEach(note);
+        for (const kept of await stored(store)) note(kept);
         // What was evicted is missed by a process that starts.
         processes.push(new Process(store));
         for (let round = 0; round < 4; round++) for (const process of processes) await process.poll();
         for (const process of processes) expect(process.all()).toEqual(newest);
-        const stored: KeptLimit[] = [];
-        for await (const part of store.all()) stored.push(...part);
-        expect(new Map(stored.map((kept) => [kept.key, kept]))).toEqual(newest);
-        const { all: reports } = await store.beat(undefined);
-        const head = await store.head();
-        expect(
-          reports.filter(({ epoch, version }) => epoch === head.epoch && version === head.version).length,
-        ).toBeGreaterThanOrEqual(PROCESSES);
+        expect(mapOf(await stored(store))).toEqual(newest);
+        const { version } = await store.head();
+        for (const process of processes) expect(process.sync.version).toBe(version);
       }),
       { numRuns: runs(40) },
     );
   });
 
-  test("a process without room for all has as many as it can, says so, and still takes changes of those", async () => {
+  test("a process catches up from the changes while others write, without reading everything", async () => {
     await rig.empty();
-    const changes = KEYS.map((key) => ({ key, value: value("", false), expectedUs: 0, atUs: undefined }));
-    await rig.store.write(changes);
-    const process = new Process(rig.store, 1);
-    await expect(process.poll()).rejects.toThrow("no room for 2 of the store's limits; RUNTIME_LIMITS_MAX is too low");
-    // It confirms nothing.
-    expect((await rig.store.beat(undefined)).all).toContainEqual(expect.objectContaining({ epoch: "", version: 0 }));
-    const [key = ""] = [...process.all().keys()];
-    expect(process.all().size).toBe(2);
-    await rig.store.write([{ key, value: value("new", true), expectedUs: undefined, atUs: undefined }]);
-    await expect(process.poll()).rejects.toThrow("no room");
-    expect(process.all().get(key)?.value).toBe(value("new", true));
-  });
-
-  test("a process catches up from the history while others write, without reading everything", async () => {
-    await rig.empty();
+    const { store } = rig;
     const of = (from: number, count: number) =>
       Array.from({ length: count }, (_, i) => keyText({ domain: "d", entries: [["k", String(from + i)]] }));
+    let atUs = Math.floor(store.nowUs());
     const write = (keys: readonly string[]) =>
-      rig.store.write(keys.map((key) => ({ key, value: value("", false), expectedUs: undefined, atUs: undefined })));
-    await write(of(0, 1));
+      store.write(keys.map((key) => ({ ...keep(key, value("", false), ++atUs), expectedUs: undefined })));
+    const { head: first } = await write(of(0, 1));
     for (let from = 1; from < 2_000; from += 500) await write(of(from, 500));
-    const { store } = rig;
     const head = await store.head();
-    const [changes] = await Promise.all([
-      store.changesAfter(1, head),
-      ...[0, 1, 2, 3].map((i) => write(of(i * 300, 300))),
-    ]);
-    expect(changes?.slice(0, 1_999).map(({ key }) => key)).toEqual(of(1, 1_999));
+    const found: string[] = [];
+    for (let { version: after } = first; after < head.version; ) {
+      const [{ limits, upTo }] = await Promise.all([
+        store.changes(after, head.version),
+        write(of(3_000 + found.length, 9)),
+      ]);
+      expect(limits.length).toBeLessThanOrEqual(RUNTIME_LIMITS_AT_ONCE);
+      found.push(...limits.map(({ key }) => key));
+      after = upTo;
+    }
+    expect(found).toEqual(of(1, found.length));
+    expect(found.length).toBeGreaterThanOrEqual(1_999);
   });
 
-  test("of two writers of one limit the second gets what is there; the history has every change", async () => {
+  test("of two writers of one limit the second gets what is there", async () => {
     await rig.empty();
     const [key = ""] = KEYS;
-    const set = (note: string) => rig.store.write([{ key, value: value(note, false), expectedUs: 0, atUs: undefined }]);
-    const outcomes = (await Promise.all([set("one"), set("other")])).map(({ written }) => written[0]);
-    expect(outcomes.map((each) => each?.outcome).toSorted()).toEqual(["conflict", "written"]);
-    const [first, second] = outcomes.map((each) => each !== undefined && "kept" in each && each.kept);
-    expect(first).toEqual(second);
-    const kept = (await rig.store.write([{ key, value: value("", true), expectedUs: undefined, atUs: undefined }]))
-      .written[0];
-    expect(await rig.store.history(key, 10)).toMatchObject([
-      {
-        kept: kept !== undefined && "kept" in kept && kept.kept,
-        before: first === undefined || first === false ? undefined : first.value,
-      },
-      { kept: first, before: "" },
+    const [one, other] = [new Process(rig.store), new Process(rig.store)];
+    const outcomes = await Promise.all([
+      one.write(key, value("one", false), 0),
+      other.write(key, value("other", false), 0),
     ]);
+    expect(outcomes.map((each) => each?.outcome).toSorted()).toEqual(["conflict", "written"]);
+    expect(one.all()).toEqual(other.all());
   });
 });
 
@@ -189,8 +197,9 @@ async function openRedis(): Promise<Rig> {
     ((await command("keys", "*")) as Buffer[])
       .map(String)
       .filter((key) => key.startsWith(PREFIX) && key !== `${PREFIX}processes`);
+  if (store.aside.kind !== "redis") throw new Error("expected Redis");
   return {
-    store: store.runtime,
+    store: redisRuntimeStore(store.aside, 1_000_000),
     async empty() {
       await command("flushall");
     },
@@ -204,7 +213,9 @@ async function openRedis(): Promise<Rig> {
       for (const [key, dump] of saved) await command("restore", key, "0", dump);
     },
     async evict(part) {
-      await command("del", `${PREFIX}${part === 0 ? "head" : part === 1 ? "history" : "limits"}`);
+      if (part === 0) await command("hdel", `${PREFIX}callers`, "");
+      else if (part < 4) await command("del", `${PREFIX}${part === 1 ? "changes" : "callers"}`);
+      else await command("hdel", `${PREFIX}callers`, KEYS[part - 4] as string);
     },
   };
 }
@@ -219,27 +230,23 @@ async function openPostgres(): Promise<Rig> {
     silenceMsMax: PATIENCE_MS,
   });
   expect(await whenUp(store, 20_000)).toBe(true);
-  const tables = ["head", "limit", "event"].map((name) => `headgate.runtime_${name}`);
-  const empty = async () => void (await server.query(`TRUNCATE ${tables.join()}`));
-  for (const table of tables) await server.query(`CREATE TABLE ${table}_saved (LIKE ${table})`);
+  const empty = async () => void (await server.query("TRUNCATE headgate.runtime_limit"));
+  await server.query("CREATE TABLE headgate.saved (LIKE headgate.runtime_limit)");
+  if (store.aside.kind !== "postgres") throw new Error("expected PostgreSQL");
   return {
-    store: store.runtime,
+    store: postgresRuntimeStore(store.aside, 1_000_000),
     empty,
     async save() {
-      for (const table of tables) {
-        await server.query(`TRUNCATE ${table}_saved`);
-        await server.query(`INSERT INTO ${table}_saved SELECT * FROM ${table}`);
-      }
+      await server.query("TRUNCATE headgate.saved");
+      await server.query("INSERT INTO headgate.saved SELECT * FROM headgate.runtime_limit");
     },
     async restore() {
       await empty();
-      for (const table of tables) await server.query(`INSERT INTO ${table} SELECT * FROM ${table}_saved`);
+      await server.query("INSERT INTO headgate.runtime_limit SELECT * FROM headgate.saved");
     },
     async evict(part) {
-      const keyed = "WHERE key = (SELECT min(key) FROM headgate.runtime_limit)";
-      await server.query(
-        part < 2 ? `DELETE FROM ${tables[part === 0 ? 0 : 2]}` : `DELETE FROM headgate.runtime_limit ${keyed}`,
-      );
+      const key = part === 0 ? "key = ''" : "key = (SELECT min(key) FROM headgate.runtime_limit WHERE key <> '')";
+      await server.query(`DELETE FROM headgate.runtime_limit WHERE ${key}`);
     },
   };
 }

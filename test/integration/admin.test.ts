@@ -20,9 +20,8 @@ const SILENT = createLogger({ level: "silent", format: "json", clock: new Manual
 const NO_LIMITS: AdminSources["limits"] = {
   set: async () => ({ limits: [], processes: undefined }),
   list: async () => ({ limits: [], next: undefined }),
-  history: async () => [],
   of: () => undefined,
-  counts: async () => ({ inForce: {}, changedUs: undefined, changes: 0 }),
+  counts: async () => ({ inForce: {}, changedUs: undefined, changes: 0, untilUs: Number.POSITIVE_INFINITY }),
 };
 
 async function startServer(overrides: Partial<AdminSources> = {}, bodyBytesMax = 1_000) {
@@ -205,7 +204,7 @@ describe("pages", () => {
     const { body } = await get(`${url}/`);
     const paths = body.split("\n").map((line) => line.split(" ")[0]);
     expect(paths.join(" ")).toBe(
-      "/ /json /access /state /history /explain /buckets/peek /buckets/reset /top /limits /limits/history /healthcheck /livez /readyz /metrics /config /rlconfig ",
+      "/ /json /access /state /history /explain /buckets/peek /buckets/reset /top /limits /healthcheck /livez /readyz /metrics /config /rlconfig ",
     );
   });
 

@@ -176,7 +176,7 @@ describe("a report", () => {
         "hset",
         "{headgate:limits}:processes",
         `x${i}`,
-        `${Date.now() + 60_000} 0 - a,,1e999,-1 x:${i}`,
+        `${Date.now() + 60_000} 0 a,,1e999,-1 x:${i}`,
       );
       await redis?.command(
         "hset",

@@ -66,8 +66,8 @@ test("what is set is in force as it was asked for", async () => {
     fc.asyncProperty(fc.array(asked, { minLength: 1, maxLength: 8 }), async (changes) => {
       const clock = new ManualClock(Date.UTC(2026, 0, 1) * 1_000);
       const logger = createLogger({ level: "silent", format: "json", clock, secrets: [] });
-      const options = { settings: readSettings({}), clock, logger, version: "" };
-      const { source } = openRuntimeLimits(options, undefined, () => RULES);
+      const options = { settings: readSettings({}), clock, logger, shared: undefined, rules: () => RULES };
+      const { source } = await openRuntimeLimits(options);
       for (const [what, more] of changes) {
         const before = source.of(CALLER);
         const limit = read({ ...CALLER, ...what, ...more });

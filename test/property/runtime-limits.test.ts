@@ -7,8 +7,8 @@ import { LimitCall, NO_FINISHER } from "../../src/engine/limiter/call.ts";
 import { LocalFallback } from "../../src/engine/limiter/failure-policy.ts";
 import { Limiter } from "../../src/engine/limiter/limiter.ts";
 import { RuntimeLimits } from "../../src/engine/limiter/runtime-limits.ts";
-import { keyText, type RuntimeChange, valueText } from "../../src/engine/runtime/runtime-limit.ts";
-import { newRuntimeTable, RuntimeTable } from "../../src/engine/runtime/runtime-table.ts";
+import { keep, keyText, type RuntimeChange, valueText } from "../../src/engine/runtime/runtime-limit.ts";
+import { RuntimeTable } from "../../src/engine/runtime/runtime-table.ts";
 import { MemoryStore } from "../../src/stores/memory/memory-store.ts";
 import { addDescriptor, CountingStatsBook, RecordingObserver } from "../support/limiter-rig.ts";
 import { ManualClock } from "../support/manual-clock.ts";
@@ -62,7 +62,6 @@ const step = fc.oneof(
   },
   { weight: 3, arbitrary: fc.record({ what: fc.constant("wait" as const), seconds: fc.integer({ min: 1, max: 60 }) }) },
   { weight: 1, arbitrary: fc.record({ what: fc.constant("reload" as const) }) },
-  { weight: 2, arbitrary: fc.record({ what: fc.constant("compact" as const), times: fc.integer({ min: 1, max: 2 }) }) },
 );
 
 /** The file in which callers have the limits that were set for them. */
@@ -84,9 +83,7 @@ function yamlFor(amounts: Readonly<Record<Name, number>>, own: ReadonlyMap<strin
 }
 
 class Side {
-  /** The limiter's thread, and another one that writes. */
-  readonly #table = new RuntimeTable(newRuntimeTable(100), 0);
-  readonly table = new RuntimeTable(this.#table.shared, 1);
+  readonly table = new RuntimeTable();
   readonly #limiter: Limiter;
   /** Of the last call. */
   wasShadowed = false;
@@ -107,7 +104,7 @@ class Side {
         () => 1,
       ),
       nearLimitRatio: 0.8,
-      runtime: usesTable ? new RuntimeLimits(this.#table, clock) : undefined,
+      runtime: usesTable ? new RuntimeLimits(this.table, clock) : undefined,
     });
   }
 
@@ -157,7 +154,6 @@ test("a caller with limits at run time is treated as by rules for its exact valu
         for (const each of steps) {
           at++;
           if (each.what === "wait") clock.setUs(clock.nowUs() + each.seconds * 1_000_000);
-          else if (each.what === "compact") for (let i = 0; i < each.times; i++) real.table.compact(() => false);
           else if (each.what === "reload") real.use(yamlFor(amounts, new Map(), kind));
           else if (each.what === "set") {
             const untilUs = each.seconds === null ? 0 : clock.nowUs() + each.seconds * 1_000_000;
@@ -170,7 +166,7 @@ test("a caller with limits at run time is treated as by rules for its exact valu
                   }
                 : each.change;
             const value = valueText({ change: changed as RuntimeChange, untilUs, note: "", who: "t" });
-            real.table.put({ key: keyText({ domain: "edge", entries: [["tenant", each.caller]] }), value, atUs: at });
+            real.table.put(keep(keyText({ domain: "edge", entries: [["tenant", each.caller]] }), value, at));
           } else {
             const set = inForce();
             oracle.use(yamlFor(amounts, set, kind));
@@ -196,34 +192,6 @@ test("a caller with limits at run time is treated as by rules for its exact valu
         }
       },
     ),
-    { numRuns: runs(200) },
-  );
-});
-
-test("limits stay with their callers wherever their records move", () => {
-  const caller = fc.constantFrom("acme1", "acme2", "acme3", "acme4");
-  const own = fc.record({ what: fc.constantFrom("set", "ask", "ask", "compact"), caller, requests: fc.nat(8) });
-  fc.assert(
-    fc.property(fc.array(own, { minLength: 20, maxLength: 60 }), (steps) => {
-      const side = new Side(new ManualClock(START_US), true);
-      side.use(yamlFor({ bucket: 9, sliding: 9, fixed: 9, log: 9 }, new Map(), ""));
-      const set = new Map<string, number>();
-      for (const [at, { what, caller, requests }] of steps.entries()) {
-        if (what === "compact") side.table.compact(() => false);
-        else if (what === "ask")
-          expect(side.ask(caller, 0, false).statuses[0]?.shown).toBe(Math.min(9, set.get(caller) ?? 9));
-        else {
-          set.set(caller, requests);
-          // All texts are of one length, so that records come to lie where others were.
-          const change = {
-            kind: "amounts",
-            amounts: [{ limit: "fixed", requests, unit: 0, burst: undefined }],
-          } as const;
-          const value = valueText({ change, untilUs: 0, note: "", who: "t" });
-          side.table.put({ key: keyText({ domain: "edge", entries: [["tenant", caller]] }), value, atUs: at + 1 });
-        }
-      }
-    }),
     { numRuns: runs(200) },
   );
 });

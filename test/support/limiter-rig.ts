@@ -17,8 +17,8 @@ import { LocalFallback } from "../../src/engine/limiter/failure-policy.ts";
 import { Limiter } from "../../src/engine/limiter/limiter.ts";
 import type { CallListener, LimiterObserver } from "../../src/engine/limiter/limiter-observer.ts";
 import { RuntimeLimits } from "../../src/engine/limiter/runtime-limits.ts";
-import { keyText, type RuntimeChange, valueText } from "../../src/engine/runtime/runtime-limit.ts";
-import { newRuntimeTable, RuntimeTable } from "../../src/engine/runtime/runtime-table.ts";
+import { keep, keyText, type RuntimeChange, valueText } from "../../src/engine/runtime/runtime-limit.ts";
+import { RuntimeTable } from "../../src/engine/runtime/runtime-table.ts";
 import { DomainBook } from "../../src/operate/telemetry/domain-book.ts";
 import type { Store } from "../../src/stores/store.ts";
 import { ManualClock } from "./manual-clock.ts";
@@ -122,7 +122,7 @@ export class LimiterRig implements CallFinisher {
   readonly late: Answer[] = [];
 
   readonly #compatible: boolean;
-  readonly #table = new RuntimeTable(newRuntimeTable(100), 1);
+  readonly #table = new RuntimeTable();
   #changes = 0;
 
   constructor(rules: string, options: RigOptions = {}) {
@@ -160,7 +160,7 @@ export class LimiterRig implements CallFinisher {
   /** Sets a limit at run time. */
   set(entries: Readonly<Record<string, string>>, change: RuntimeChange, untilUs = 0): void {
     const key = keyText({ domain: "edge", entries: Object.entries(entries) });
-    this.#table.put({ key, value: valueText({ change, untilUs, note: "", who: "test" }), atUs: ++this.#changes });
+    this.#table.put(keep(key, valueText({ change, untilUs, note: "", who: "test" }), ++this.#changes));
   }
 
   useRules(rules: string | readonly string[]): void {

@@ -109,7 +109,13 @@ export async function servedAnswers(
 async function inForce(asked: readonly AskedLimit[], rules: RuleSet, clock: ManualClock): Promise<RuntimeLimits> {
   const logger = createLogger({ level: "silent", format: "json", clock, secrets: [] });
   const settings = readSettings({ RUNTIME_LIMITS_MAX: "100" });
-  const { limits, source } = openRuntimeLimits({ settings, clock, logger }, undefined, () => rules);
+  const { limits, source } = await openRuntimeLimits({
+    settings,
+    clock,
+    logger,
+    shared: undefined,
+    rules: () => rules,
+  });
   for (const each of asked) {
     const answer = await source.set([each], "test", { isDry: false, waits: false });
     for (const { outcome, says } of answer.limits) if (outcome !== "set") throw new Error(says);

@@ -8,38 +8,28 @@ import { priorityOf } from "../rules/priority.ts";
 import type { Rule } from "../rules/rule-set.ts";
 import type { RuntimeAmount, RuntimeLimit } from "../runtime/runtime-limit.ts";
 import { blockedLimit } from "./blocked-limit.ts";
-
-/** A limit at run time as it applies to one rule. */
-export interface AppliedLimit {
-  readonly limit: RuntimeLimit;
-  /** The rule that `rule` and `limits` replace. */
-  readonly of: Rule;
-  readonly rule: Rule;
-  readonly limits: readonly Limit[];
-  /** The limit that a block shows; undefined for other kinds, and if the rule has no limits by now, so that the block does nothing. */
-  readonly blocked: Limit | undefined;
-}
+import type { AppliedLimit } from "./call.ts";
 
 /** What the limit at run time makes of the rule. Amounts of limits that the rule does not have do nothing. */
-export function apply(limit: RuntimeLimit, rule: Rule): AppliedLimit {
-  const { change } = limit;
-  const plain = { limit, of: rule, rule, limits: rule.limits, blocked: undefined };
-  switch (change.kind) {
-    case "amounts":
-      return { ...plain, limits: rule.limits.map((each) => withAmount(each, amountFor(each, rule, change.amounts))) };
-    case "use": {
-      const used = rule.tiers?.byName.get(change.name) ?? rule;
-      return { ...plain, rule: used, limits: used.limits };
-    }
-    case "block":
-      return change.shadow ? plain : { ...plain, blocked: blockedLimit(rule) };
-    case "exempt":
-    case "none":
-      return plain;
-  }
+export function apply({ change, untilUs }: RuntimeLimit, rule: Rule): AppliedLimit {
+  const { kind } = change;
+  const isShadow = kind === "block" && change.shadow;
+  const used = kind === "use" ? (rule.tiers?.byName.get(change.name) ?? rule) : rule;
+  const amounts = kind === "amounts" ? change.amounts : [];
+  return {
+    kind,
+    isShadow,
+    liftsGlobal: kind === "exempt" && change.global,
+    untilUs,
+    of: rule,
+    rule: used,
+    limits:
+      amounts.length === 0 ? used.limits : used.limits.map((each) => withAmount(each, amountFor(each, rule, amounts))),
+    blocked: kind === "block" && !isShadow ? blockedLimit(rule) : undefined,
+  };
 }
 
-/** Whether the limit goes by that name: its own, or its label in metrics; empty for the only one that is not `concurrent`. */
+/** Whether the limit has that name: its own, or its label in metrics; empty for the only one that is not `concurrent`. */
 export function isNamed(limit: Limit, rule: Rule, name: string): boolean {
   if (name !== "") return limit.names.name === safeName(name) || labelOf(limit) === name;
   return !limit.isConcurrent && rule.limits.filter(({ isConcurrent }) => !isConcurrent).length === 1;

@@ -5,9 +5,8 @@ import { HoldAsk } from "../domain/request.ts";
 import { Kind, Mode, Outcome, type Take, type TakeGroup } from "../domain/take.ts";
 import { writeBaseKey } from "../rules/bucket-key.ts";
 import type { DomainRules, Rule } from "../rules/rule-set.ts";
-import type { AppliedLimit } from "./applied-limit.ts";
 import { isOfBlock } from "./blocked-limit.ts";
-import type { LimitCall } from "./call.ts";
+import type { AppliedLimit, LimitCall } from "./call.ts";
 import { applyQuestion, type FillOptions, type Question } from "./question.ts";
 
 /** True for a descriptor that waits for an answer: what is given back or reported was admitted before. */
@@ -20,7 +19,7 @@ export function addBlocked(
   group: TakeGroup,
   rules: DomainRules,
   question: Question,
-  { blocked, rule, limit: { untilUs } }: AppliedLimit,
+  { blocked, rule, untilUs }: AppliedLimit,
   nowUs: number,
 ): void {
   if (blocked === undefined) return;
@@ -73,9 +72,6 @@ export function isOnlyBlocked({ takes, size }: TakeGroup): boolean {
 /** A call that is refused anyway asks for nothing, and `exempt` may cover the global limit, too. */
 export function skipsGlobal({ isBlocked, runtime }: LimitCall): boolean {
   if (isBlocked) return true;
-  for (let i = 0; i < runtime.length; i++) {
-    const change = runtime[i]?.limit.change;
-    if (change?.kind === "exempt" && change.global) return true;
-  }
+  for (let i = 0; i < runtime.length; i++) if (runtime[i]?.liftsGlobal === true) return true;
   return false;
 }

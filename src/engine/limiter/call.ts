@@ -4,15 +4,41 @@
 import type { SettleListener } from "../../stores/store.ts";
 import type { StoreError } from "../base/errors.ts";
 import type { Limit, OnStoreFailure } from "../domain/limit.ts";
-import { LimitRequest } from "../domain/request.ts";
+import { type Descriptor, LimitRequest } from "../domain/request.ts";
 import { type Take, TakeGroup } from "../domain/take.ts";
 import type { DomainRules, Rule } from "../rules/rule-set.ts";
-import type { AppliedLimit } from "./applied-limit.ts";
 
 /** Why a call got no decision at all. */
 export type CallFailure =
   | { readonly kind: "no-rules" }
   | { readonly kind: "store"; readonly error: StoreError; readonly mayCountTwice: boolean };
+
+/** What a limit at run time makes of the rule of one descriptor (runtime-limits.ts). */
+export interface AppliedLimit {
+  readonly kind: "amounts" | "use" | "block" | "exempt" | "none";
+  /** A block that only counts. */
+  readonly isShadow: boolean;
+  /** An exemption from the global limit, too. */
+  readonly liftsGlobal: boolean;
+  /** When it ends, in microseconds of the store's clock; 0: never. */
+  readonly untilUs: number;
+  /** The rule that `rule` and `limits` replace. */
+  readonly of: Rule;
+  readonly rule: Rule;
+  readonly limits: readonly Limit[];
+  /** The limit that a block shows; undefined for other kinds, and if the rule has no limits by now, so that the block does nothing. */
+  readonly blocked: Limit | undefined;
+}
+
+/** The limits at run time of callers. */
+export interface CallerLimits {
+  /** Turns to a domain; false if it has none. */
+  begin(domain: string): boolean;
+  /** What applies to a descriptor of the domain, which `rule` matches; undefined if nothing does. */
+  of(rules: DomainRules, descriptor: Descriptor, rule: Rule): AppliedLimit | undefined;
+  /** The store's clock, in microseconds. */
+  nowUs(): number;
+}
 
 /** Ends calls that were not decided at once: once each, by one of the two. */
 export interface CallFinisher {

@@ -34,7 +34,7 @@ export function combine(call: LimitCall): void {
   for (let i = 0; i < call.request.descriptorCount; i++) {
     let shown = strictestOf(call, i, globalRefuses ? globalTake : undefined);
     const applied = hasRuntime ? call.runtime[i] : undefined;
-    const isUnlimited = call.rules[i]?.isUnlimited === true || applied?.limit.change.kind === "exempt";
+    const isUnlimited = call.rules[i]?.isUnlimited === true || applied?.kind === "exempt";
     if (shown === undefined && !isUnlimited && globalTake?.outcome !== Outcome.unanswered) shown = globalTake;
     const status = decision.addStatus();
     if (shown === undefined) {
@@ -222,8 +222,7 @@ export function countOutcomes(call: LimitCall, nearLimitRatio: number): void {
 /** Counts what blocks refuse only on paper, as the first limit that has room counts what shadow mode refuses. */
 function countShadowBlocks(call: LimitCall): void {
   for (let i = 0; i < call.runtime.length; i++) {
-    const change = call.runtime[i]?.limit.change;
-    if (change?.kind !== "block" || !change.shadow) continue;
+    if (call.runtime[i]?.isShadow !== true) continue;
     const take = call.group.takes[call.firstTakes[i] ?? 0];
     if (take?.descriptor !== i || (take.mode !== Mode.pay && take.mode !== Mode.charge)) continue;
     call.wasShadowed = !call.decision.overLimit;

@@ -15,7 +15,6 @@ import { counterKey } from "../rules/compatibility.ts";
 import { findRule, MatchWork } from "../rules/match.ts";
 import { missingEntry } from "../rules/required.ts";
 import type { DomainRules, Rule, RuleSet } from "../rules/rule-set.ts";
-import type { AppliedLimit } from "./applied-limit.ts";
 import {
   addBlocked,
   isOnlyBlocked,
@@ -24,7 +23,7 @@ import {
   skipsGlobal,
   waitsForAdmission,
 } from "./blocks.ts";
-import type { CallConcluder, LimitCall } from "./call.ts";
+import type { AppliedLimit, CallConcluder, LimitCall } from "./call.ts";
 import { CounterFiller, type LocalCache } from "./counters.ts";
 import { combine, countHits, countOpened, countOutcomes, governAsReference, wouldRefuse } from "./decision.ts";
 import { FailurePolicy, type LocalFallback, mayCountTwice } from "./failure-policy.ts";
@@ -200,8 +199,8 @@ export class TakeFiller {
   #isAgain = false;
   /** True: a block adds no take of its own. */
   #hidesBlocks = false;
-  /** RuntimeLimits.hashOf the call's domain. */
-  #runtimeHash = 0;
+  /** Whether the call's domain has limits at run time. */
+  #hasRuntime = false;
 
   constructor(options: FillOptions) {
     this.#options = options;
@@ -220,7 +219,7 @@ export class TakeFiller {
     groupAddresses(rules, call.request);
     this.#hidesBlocks = false;
     this.#isAgain = false;
-    this.#runtimeHash = this.#options.runtime?.hashOf(rules.domain) ?? 0;
+    this.#hasRuntime = this.#options.runtime?.begin(rules.domain) ?? false;
     if (rules.required !== undefined && this.#options.countsNothing !== true) {
       call.missing = missingEntry(rules.required, call.request);
       if (call.missing !== undefined) rules.stats.incomplete++;
@@ -264,13 +263,13 @@ export class TakeFiller {
   #fillDescriptor(call: LimitCall, rules: DomainRules, question: Question): void {
     const { descriptor, index } = question;
     if (call.missing !== undefined && this.#fillIncomplete(call, rules, question)) return;
-    const hasRuntime = this.#runtimeHash !== 0;
-    if (descriptor.hasOverride && !hasRuntime) {
+    if (descriptor.hasOverride && !this.#hasRuntime) {
       this.#overrides.fill(call, rules, question);
       return;
     }
     const matched = findRule(rules, descriptor, this.#matched, this.#work);
-    const applied = hasRuntime && matched !== undefined ? this.#applied(call, rules, question, matched) : undefined;
+    const applied =
+      this.#hasRuntime && matched !== undefined ? this.#applied(call, rules, question, matched) : undefined;
     if (applied !== undefined && this.#fillApplied(call, rules, question, applied)) return;
     if (matched !== undefined && applied !== undefined && applied.rule !== matched) this.#countMatched(matched);
     if (descriptor.hasOverride) {
@@ -300,8 +299,8 @@ export class TakeFiller {
   /** The limit at run time that applies to the descriptor. */
   #applied(call: LimitCall, rules: DomainRules, question: Question, rule: Rule): AppliedLimit | undefined {
     const { runtime, countsNothing } = this.#options;
-    const applied = runtime?.of(rules, this.#runtimeHash, question.descriptor, rule);
-    const kind = applied?.limit.change.kind;
+    const applied = runtime?.of(rules, question.descriptor, rule);
+    const kind = applied?.kind;
     // Operators ask about buckets, which blocked and exempt callers have, too.
     if (countsNothing === true && (kind === "block" || kind === "exempt")) return undefined;
     call.runtime[question.index] = applied;
@@ -310,12 +309,12 @@ export class TakeFiller {
 
   /** Fills the descriptor if its limit at run time leaves nothing to the rule: true then. */
   #fillApplied(call: LimitCall, rules: DomainRules, question: Question, applied: AppliedLimit): boolean {
-    const { change } = applied.limit;
-    if (applied.blocked === undefined && change.kind !== "exempt") return false;
+    const isExempt = applied.kind === "exempt";
+    if (applied.blocked === undefined && !isExempt) return false;
     question.read(call.request, rules, applied.of);
-    if (!waitsForAdmission(question) && (change.kind === "block" || question.mode !== Mode.postPaid)) return false;
+    if (!waitsForAdmission(question) && (!isExempt || question.mode !== Mode.postPaid)) return false;
     call.rules[question.index] = applied.of;
-    if (change.kind === "exempt") {
+    if (isExempt) {
       if (question.kind === Kind.quota && rules.counterPrefix === undefined) call.group.hasSpareQuota = true;
       this.#countMatched(applied.of);
       return true;

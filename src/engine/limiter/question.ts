@@ -20,8 +20,7 @@ import { costOf, refundOf, unitsUp } from "../rules/cost.ts";
 import { holdIdOf, isSettlement, keptId } from "../rules/hold.ts";
 import { limitForCall, limitForDescriptor } from "../rules/priority.ts";
 import type { CostEntry, DomainRules, HoldEntries, Rule } from "../rules/rule-set.ts";
-import type { LimitCall } from "./call.ts";
-import type { RuntimeLimits } from "./runtime-limits.ts";
+import type { CallerLimits, LimitCall } from "./call.ts";
 
 /** What a call asks of the global limit: nothing, whether there is room, or a payment. The strongest of its descriptors counts. */
 export const Admission = { none: 0, peek: 1, pay: 2 } as const;
@@ -44,7 +43,7 @@ export interface FillOptions {
   readonly stopsAtOver?: boolean;
   readonly statsBook: StatsBook & ValueStatsBook;
   /** Limits at run time. Default: none. */
-  readonly runtime?: RuntimeLimits | undefined;
+  readonly runtime?: CallerLimits | undefined;
   /** True for questions of operators: no descriptor and no value is counted. Default: false. */
   readonly countsNothing?: boolean;
 }

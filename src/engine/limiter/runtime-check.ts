@@ -4,7 +4,7 @@ import { RequestError } from "../base/errors.ts";
 import { nearestName } from "../base/near-name.ts";
 import { divideUp, isoTime, MICROS_PER_SECOND } from "../base/units.ts";
 import { Algorithm, type Limit, LOG_PAYMENTS_MAX, UNIT_NAMES, UNIT_SECONDS, Unit } from "../domain/limit.ts";
-import { Descriptor, oneByteOf, oneByteValueOf, textOf } from "../domain/request.ts";
+import { base64Unless, Descriptor, oneByteOf, oneByteValueOf, textOf, type WrittenEntry } from "../domain/request.ts";
 import { valueInRules } from "../rules/address-groups.ts";
 import { shownValue } from "../rules/bucket-key.ts";
 import { explainRequest } from "../rules/explain.ts";
@@ -16,7 +16,6 @@ import {
   type AskedCaller,
   type AskedLimit,
   isInForce,
-  type KeptLimit,
   keyText,
   RUNTIME_AMOUNTS_MAX,
   RUNTIME_KEY_BYTES_MAX,
@@ -25,87 +24,146 @@ import {
   type RuntimeKey,
   type RuntimeLimit,
   readKey,
-  readValue,
 } from "../runtime/runtime-limit.ts";
-import type { RuntimeTable } from "../runtime/runtime-table.ts";
+import { HIDDEN, type RuntimeRow } from "../runtime/runtime-table.ts";
 import { apply, isNamed, labelOf } from "./applied-limit.ts";
+import type { AppliedLimit } from "./call.ts";
+import type { RuntimeLimits } from "./runtime-limits.ts";
 
-/** The rule that a caller's calls meet, and the key under which its limit at run time is kept. */
-export interface FoundCaller {
-  readonly key: RuntimeKey;
+/** The rule that a caller's calls meet, and what is kept for the caller. */
+interface FoundCaller {
+  readonly key: string;
+  readonly row: RuntimeRow | undefined;
   /** Undefined if no rule with limits matches: what is kept for the caller does nothing. */
   readonly rule: Rule | undefined;
 }
 
 /** A change that the rules allow. `before` and `after` are the caller's limits in words. */
 export interface PlannedLimit {
-  readonly caller: FoundCaller;
+  readonly key: string;
   readonly limit: RuntimeLimit;
-  /** What the table has of the caller. */
-  readonly known: KeptLimit | undefined;
+  /** What is there now. */
+  readonly row: RuntimeRow | undefined;
   readonly before: readonly string[];
   readonly after: readonly string[];
 }
 
-/** A value that is hidden already, as lists of these limits show it. */
-const HIDDEN = /^%#[\w-]{43}$/;
-
-/** Whether values of the key are hidden, so that a rule for exactly one of them can't be found by it. */
-export function isHiddenKey({ entries }: RuntimeKey): boolean {
-  return entries.some(([, value]) => HIDDEN.test(value));
-}
+/** Somebody else changed the limit after the operator saw it. */
+export class RuntimeConflict extends RequestError {}
 
 /** Finds the caller. Throws RequestError if its entries are beyond the bounds of a key. */
-export function findCaller(rules: RuleSet, asked: AskedCaller): FoundCaller {
-  const domain = rules.domains.get(oneByteOf(asked.domain));
-  const entries = asked.entries.map((entry) => {
-    const key = oneByteOf(entry.key);
-    const value = oneByteValueOf(entry);
-    return [key, domain === undefined ? value : valueInRules(domain, key, value)] as const;
-  });
+export function findCaller(rules: RuleSet, limits: RuntimeLimits, asked: AskedCaller): FoundCaller {
+  const name = oneByteOf(asked.domain);
+  const domain = rules.domains.get(name);
+  const entries = entriesOf(asked, domain);
   // Includes the tier, which is not part of the key, so that the words describe the limits of a call.
-  const descriptor = descriptorOf({ domain: "", entries });
+  const descriptor = descriptorOf(entries);
+  const row = domain !== undefined && limits.begin(name) ? limits.row(domain, descriptor) : undefined;
   const hides = domain !== undefined && hidesValues(domain, descriptor);
-  const kept = entries
-    .filter(([key]) => domain?.costEntries.has(key) !== true)
-    .map(([key, value]) => [key, shownValue(value, hides && !HIDDEN.test(value))] as const);
-  const key = { domain: oneByteOf(asked.domain), entries: kept };
-  if (readKey(keyText(key)) === undefined) {
+  const shown = entries.filter(([key]) => domain?.costEntries.has(key) !== true).map((entry) => hidden(entry, hides));
+  const key = row?.key ?? keyText({ domain: name, entries: shown });
+  if (readKey(key) === undefined) {
     const expected = `expected a domain and at least one entry other than those of costs, holds, priorities and tiers, ${RUNTIME_KEY_BYTES_MAX} bytes in all`;
     throw new RequestError("REQUEST_LIMIT", expected);
   }
   const rule = domain === undefined ? undefined : findRule(domain, descriptor, []);
-  const hasLimits = rule !== undefined && rulesOfTiers(rule).some(({ limits }) => limits.length > 0);
-  return { key, rule: hasLimits ? rule : undefined };
+  const hasLimits = rule !== undefined && rulesOfTiers(rule).some((each) => each.limits.length > 0);
+  return { key, row, rule: hasLimits ? rule : undefined };
+}
+
+/** What is kept for the caller under a key that no call finds any more, because the rules changed. */
+function strayRow({ table }: RuntimeLimits, asked: AskedCaller): RuntimeRow | undefined {
+  const [domain, entries] = [oneByteOf(asked.domain), entriesOf(asked, undefined)];
+  for (const hides of [false, true]) {
+    const row = table.get(keyText({ domain, entries: entries.map((entry) => hidden(entry, hides)) }));
+    if (row !== undefined) return row;
+  }
+  return undefined;
+}
+
+/** The entries as rules read them; as they are without rules. */
+function entriesOf({ entries }: AskedCaller, domain: DomainRules | undefined): RuntimeKey["entries"] {
+  return entries.map((entry) => {
+    const [key, value] = [oneByteOf(entry.key), oneByteValueOf(entry)];
+    return [key, domain === undefined ? value : valueInRules(domain, key, value)];
+  });
+}
+
+/** The entry with its value hidden, unless it is already, as lists of these limits show it. */
+function hidden([key, value]: RuntimeKey["entries"][number], hides: boolean): RuntimeKey["entries"][number] {
+  return [key, shownValue(value, hides && !HIDDEN.test(value))];
+}
+
+/** Under which rule a limit at run time applies, or why it does nothing, or why that is not known. */
+export function effectOf(
+  rules: RuleSet,
+  limits: RuntimeLimits,
+  { parts, limit }: RuntimeRow,
+): { readonly rule: Rule } | { readonly doesNothing: boolean; readonly says: string } {
+  const idle = (why: string) => ({ doesNothing: true, says: `${why}, so it does nothing` });
+  const key = limit === undefined ? undefined : readKey(JSON.stringify(parts));
+  if (limit === undefined || key === undefined) return idle("it can't be read");
+  const domain = rules.domains.get(key.domain);
+  const carrier = key.entries.find(([name]) => domain?.costEntries.has(name) === true);
+  if (carrier !== undefined)
+    return idle(
+      `${quoted(carrier[0])} carries a cost, a hold, a priority or a tier by now, and calls are found without it`,
+    );
+  const asked = { domain: textOf(key.domain), entries: key.entries.map(([name, value]) => writtenEntry(name, value)) };
+  const { row, rule } = findCaller(rules, limits, asked);
+  const isHidden = key.entries.some(([, value]) => HIDDEN.test(value));
+  if (rule === undefined && isHidden)
+    return {
+      doesNothing: false,
+      says: "its value is hidden, so it is not known whether a rule for exactly this value matches",
+    };
+  if (rule === undefined) return idle("no rule with limits matches");
+  if (row?.parts !== parts) return idle("the rules read its values differently by now");
+  const { change } = limit;
+  if (change.kind === "use" && rule.tiers?.byName.has(change.name) !== true)
+    return idle(`the rule ${quoted(rule.path)} has no tier ${quoted(change.name)} any more`);
+  if (change.kind === "amounts" && change.amounts.every((amount) => namedLimits(rule, amount.limit).length === 0))
+    return idle(`the rule ${quoted(rule.path)} has no limit ${quoted(change.amounts[0]?.limit ?? "")} any more`);
+  return { rule };
+}
+
+/** The entry in ordinary text. */
+export function writtenEntry(key: string, value: string): WrittenEntry {
+  const valueBase64 = base64Unless(value);
+  const entry = { key: textOf(key), value: textOf(value) };
+  return valueBase64 === undefined ? entry : { ...entry, valueBase64 };
 }
 
 /**
- * What a change makes of what the table has, at `nowUs` of the store's clock. Throws RequestError, which says what would be right.
- * Does not check the end.
+ * What a change makes of what is kept, at `nowUs` of the store's clock. Throws RequestError, which says what would be right. Does not check the
+ * end.
  */
 export function planLimit(
   rules: RuleSet,
-  table: RuntimeTable,
-  asked: AskedLimit,
+  limits: RuntimeLimits,
+  { caller: asked, change: wanted, until, note, seenUs }: AskedLimit,
   who: string,
   nowUs: number,
 ): PlannedLimit {
-  const { note, seenUs } = asked;
-  const caller = findCaller(rules, asked.caller);
-  const known = table.get(caller.key);
-  const limit = known && readValue(known.value);
-  const kept = limit !== undefined && isInForce(limit, nowUs) ? limit : undefined;
-  const shownUs = kept === undefined ? 0 : known?.atUs;
-  if (seenUs !== undefined && seenUs !== shownUs) throw changedSince(known);
-  const before = kept === undefined || caller.rule === undefined ? undefined : wordsAfter(kept, caller.rule);
-  if (asked.change.kind === "none") {
-    if (kept === undefined) throw refused("a limit at run time of this descriptor, found none");
-    return { caller, known, limit: { change: asked.change, untilUs: 0, note, who }, before: before ?? [], after: [] };
+  const caller = findCaller(rules, limits, asked);
+  const row = caller.row ?? (wanted.kind === "none" ? strayRow(limits, asked) : undefined);
+  const isKept = row !== undefined && (row.limit === undefined || isInForce(row.limit, nowUs));
+  const kept = isKept ? row.limit : undefined;
+  if (seenUs !== undefined && seenUs !== (isKept ? row.atUs : 0)) {
+    const when = row === undefined ? "" : ` at ${isoTime(row.atUs)}`;
+    throw new RuntimeConflict("REQUEST_LIMIT", `expected the limit that was shown; it was changed${when}`);
   }
-  const change = joinAmounts(kept?.change, asked.change, caller.rule);
-  const words = checkChange(rules, asked.caller, caller, change);
-  const untilUs = endUs(asked.until, nowUs);
-  return { caller, known, limit: { change, untilUs, note, who }, before: before ?? words.before, after: words.after };
+  const { rule } = caller;
+  const before = kept === undefined || rule === undefined ? undefined : wordsAfter(kept, rule);
+  const plan = { key: row?.key ?? caller.key, row };
+  if (wanted.kind === "none") {
+    if (!isKept) throw refused("a limit at run time of this descriptor, found none");
+    return { ...plan, limit: { change: wanted, untilUs: 0, note, who }, before: before ?? [], after: [] };
+  }
+  const change = joinAmounts(kept?.change, wanted, rule);
+  const words = checkChange(rules, asked, rule, change);
+  const limit = { change, untilUs: endUs(until, nowUs), note, who };
+  return { ...plan, limit, before: before ?? words.before, after: words.after };
 }
 
 /** When it ends, in microseconds; 0: never. */
@@ -116,13 +174,8 @@ function endUs(until: AskedLimit["until"], nowUs: number): number {
   throw refused(`an end up to ${isoTime(Number.MAX_SAFE_INTEGER)}, or none`);
 }
 
-function changedSince(known: KeptLimit | undefined): RequestError {
-  const when = known === undefined ? "" : ` at ${isoTime(known.atUs)}`;
-  return refused(`the limit that was shown; it was changed${when}`);
-}
-
 /** What `change` would do: the limits before and after, in words. Throws RequestError, which says what would be right. */
-function checkChange(rules: RuleSet, asked: AskedCaller, { key, rule }: FoundCaller, change: RuntimeChange) {
+function checkChange(rules: RuleSet, asked: AskedCaller, rule: Rule | undefined, change: RuntimeChange) {
   if (rule === undefined) {
     const { says, descriptors } = explainRequest(rules, asked.domain, [asked.entries]);
     const [first] = descriptors;
@@ -130,7 +183,7 @@ function checkChange(rules: RuleSet, asked: AskedCaller, { key, rule }: FoundCal
       first === undefined ? says : [first.says, first.suggestion].filter((text) => text !== undefined).join(". ");
     throw refused(`a descriptor that matches a rule with limits: ${why}`);
   }
-  const shared = sharedRule(rules, key);
+  const shared = sharedRule(rules, asked);
   if (shared !== undefined)
     throw refused(
       `a caller with a bucket of its own; all values of the rule ${quoted(shared.path)} share one (share_threshold)`,
@@ -172,19 +225,15 @@ function namedLimits(rule: Rule, name: string): readonly Limit[] {
 
 /** What a limit at run time does, in words. */
 export function wordsAfter(limit: RuntimeLimit, rule: Rule): readonly string[] {
-  const { change } = limit;
-  switch (change.kind) {
-    case "block":
-      return [
-        change.shadow ? "blocked on paper: calls pass, and are counted as refused" : "blocked: every call is refused",
-      ];
-    case "exempt":
-      return [
-        change.global ? "exempt from the rule's limits and from the global limit" : "exempt from the rule's limits",
-      ];
-    default:
-      return wordsOf(apply(limit, rule).limits);
-  }
+  return wordsOfApplied(apply(limit, rule));
+}
+
+export function wordsOfApplied({ kind, isShadow, liftsGlobal, limits }: AppliedLimit): readonly string[] {
+  if (kind === "block")
+    return [isShadow ? "blocked on paper: calls pass, and are counted as refused" : "blocked: every call is refused"];
+  if (kind === "exempt")
+    return [liftsGlobal ? "exempt from the rule's limits and from the global limit" : "exempt from the rule's limits"];
+  return wordsOf(limits);
 }
 
 function wordsOf(limits: readonly Limit[]): readonly string[] {
@@ -243,13 +292,14 @@ function checkUse(rule: Rule, name: string): void {
   );
 }
 
-function sharedRule(rules: RuleSet, key: RuntimeKey): Rule | undefined {
+function sharedRule(rules: RuleSet, asked: AskedCaller): Rule | undefined {
+  const domain = rules.domains.get(oneByteOf(asked.domain));
   const matched: Rule[] = [];
-  findRule(rules.domains.get(key.domain) as DomainRules, descriptorOf(key), matched);
+  if (domain !== undefined) findRule(domain, descriptorOf(entriesOf(asked, domain)), matched);
   return matched.find(({ sharesThreshold }) => sharesThreshold);
 }
 
-function descriptorOf({ entries }: RuntimeKey): Descriptor {
+function descriptorOf(entries: RuntimeKey["entries"]): Descriptor {
   const descriptor = new Descriptor();
   for (const [key, value] of entries) descriptor.addEntry(key, value);
   return descriptor;

@@ -8,12 +8,14 @@ import { DOMAIN_BYTES_MAX, ENTRIES_MAX, type WrittenEntry } from "../domain/requ
 
 /** Most bytes of a key: of its domain, and of all keys and values of its entries. */
 export const RUNTIME_KEY_BYTES_MAX = 1_024;
-/** Most characters of a note, a limit's name or a token's name. */
+/** Most characters of a note or a token's name. */
 export const RUNTIME_TEXT_MAX = 256;
+/** Most bytes of the name of a limit or tier. */
+export const RUNTIME_NAME_BYTES_MAX = 1_024;
 /** Most limits of one rule that a caller has other amounts of. */
 export const RUNTIME_AMOUNTS_MAX = 8;
 /** How long an ended or unset one is remembered, so that older data can't bring it back: 30 days, in microseconds. */
-const RUNTIME_REMEMBERED_US = 30 * 86_400 * 1_000_000;
+export const RUNTIME_REMEMBERED_US = 30 * 86_400 * 1_000_000;
 
 /** Whose limit it is: the entries of a descriptor in order, without those that carry costs, holds, priorities or tiers. */
 export interface RuntimeKey {
@@ -71,20 +73,37 @@ export interface AskedLimit {
   readonly seenUs: number | undefined;
 }
 
-/** A RuntimeLimit as it is kept. */
+/** A RuntimeLimit as it is kept. Of two of one caller all processes and the store keep the newer. */
 export interface KeptLimit {
   readonly key: string;
   readonly value: string;
   /** When it was set, in microseconds of the store's clock; greater than the time of what it replaced. */
   readonly atUs: number;
+  /** A number below MARKS that differs with key, value or time. */
+  readonly mark: number;
 }
 
-/** A change of the store; its time distinguishes it from one of another past. */
-export interface StoreChange {
-  /** Grows by 1 with every change; 0 before the first. */
-  readonly version: number;
-  /** `atUs` of its limit; 0 before the first. */
-  readonly atUs: number;
+/** Marks have 48 bits, so that Lua and JavaScript can add them. */
+export const MARKS = 2 ** 48;
+
+export function keep(key: string, value: string, atUs: number): KeptLimit {
+  return { key, value, atUs, mark: markOf(`${atUs} ${key} ${value}`) };
+}
+
+export function isNewer(one: Omit<KeptLimit, "key" | "value">, other: Omit<KeptLimit, "key" | "value">): boolean {
+  return one.atUs > other.atUs || (one.atUs === other.atUs && one.mark > other.mark);
+}
+
+/** cyrb53 (github.com/bryc/code), without its highest bits. */
+function markOf(text: string): number {
+  let [one, other] = [0xdeadbeef, 0x41c6ce57];
+  for (let i = 0; i < text.length; i++) {
+    one = Math.imul(one ^ text.charCodeAt(i), 2654435761);
+    other = Math.imul(other ^ text.charCodeAt(i), 1597334677);
+  }
+  one = Math.imul(one ^ (one >>> 16), 2246822507) ^ Math.imul(other ^ (other >>> 13), 3266489909);
+  other = Math.imul(other ^ (other >>> 16), 2246822507) ^ Math.imul(one ^ (one >>> 13), 3266489909);
+  return (other & 0xffff) * 2 ** 32 + (one >>> 0);
 }
 
 /** True if it does something at `nowUs`, in microseconds of the store's clock. */
@@ -92,10 +111,10 @@ export function isInForce({ change, untilUs }: RuntimeLimit, nowUs: number): boo
   return change.kind !== "none" && (untilUs === 0 || nowUs < untilUs);
 }
 
-/** True once it need not be remembered any more. */
-export function isForgotten(limit: RuntimeLimit, atUs: number, nowUs: number): boolean {
-  const endedUs = limit.change.kind === "none" ? atUs : limit.untilUs;
-  return endedUs > 0 && nowUs - endedUs > RUNTIME_REMEMBERED_US;
+/** True if it ended or was unset more than `us` before `nowUs`. */
+export function isPast({ change, untilUs }: RuntimeLimit, atUs: number, nowUs: number, us: number): boolean {
+  const endedUs = change.kind === "none" ? atUs : untilUs;
+  return endedUs > 0 && nowUs - endedUs > us;
 }
 
 export function keyText({ domain, entries }: RuntimeKey): string {
@@ -140,7 +159,7 @@ function readChange({ kind, amounts, name, shadow, global }: Record<string, unkn
     case "none":
       return { kind };
     case "use":
-      return isShort(name) ? { kind, name } : undefined;
+      return isName(name) ? { kind, name } : undefined;
     case "block":
       return typeof shadow === "boolean" ? { kind, shadow } : undefined;
     case "exempt":
@@ -159,13 +178,17 @@ function readAmount(value: unknown): RuntimeAmount | undefined {
   if (!isRecord(value)) return undefined;
   const { limit, requests, unit, burst } = value;
   const number = (UNIT_NAMES as readonly unknown[]).indexOf(unit);
-  if (!isShort(limit) || !isWhole(requests, AMOUNT_MAX) || number < 0) return undefined;
+  if (!isName(limit) || !isWhole(requests, AMOUNT_MAX) || number < 0) return undefined;
   if (burst !== undefined && !(isWhole(burst, AMOUNT_MAX) && burst > 0)) return undefined;
   return { limit, requests, unit: number as Unit, burst };
 }
 
 function isShort(value: unknown): value is string {
   return typeof value === "string" && value.length <= RUNTIME_TEXT_MAX;
+}
+
+function isName(value: unknown): value is string {
+  return typeof value === "string" && value.length <= RUNTIME_NAME_BYTES_MAX;
 }
 
 function isWhole(value: unknown, max: number): value is number {

@@ -106,8 +106,8 @@ function ownFields(call: LimitCall): Record<string, unknown> {
     fields.missing = textOf(call.missing);
     if (isRefusedIncomplete(call)) fields.reason ??= reasonOf(call);
   }
-  const applied = take === undefined ? undefined : call.runtime[take.descriptor];
-  if (applied !== undefined) fields.runtime_limit = applied.limit.change.kind;
+  const kind = call.runtime.length === 0 ? undefined : runtimeKind(call, take);
+  if (kind !== undefined) fields.runtime_limit = kind;
   if (take?.outcome === Outcome.never) fields.can_never_pass = true;
   if (call.wasShadowed) fields.shadowed = true;
   fields.source = sourceOf(call, take);
@@ -115,6 +115,12 @@ function ownFields(call: LimitCall): Record<string, unknown> {
     fields.degraded = { policy: ON_STORE_FAILURE_NAMES[call.policy], failure: call.storeFailure?.code ?? "" };
   }
   return fields;
+}
+
+/** The kind of the shown descriptor's limit at run time. An exempt caller's descriptor has no take that could be shown. */
+function runtimeKind({ runtime }: LimitCall, take: Take | undefined): string | undefined {
+  const shown = take === undefined ? undefined : runtime[take.descriptor];
+  return (shown ?? runtime.find((each) => each?.kind === "exempt"))?.kind;
 }
 
 /** Where the answer of the shown take came from, also if another take of the call was decided by a policy. */

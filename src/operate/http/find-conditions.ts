@@ -39,6 +39,9 @@ const PARTS: Readonly<Record<string, Advice>> = {
   "admin tokens": warning(TABLE).advises(
     "Calls are still decided. Put a token into ADMIN_TOKEN_FILE, or correct the file; it is read again within 5 seconds.",
   ),
+  limits: critical("headgatelimitsstale").advises(
+    "No block or exemption is known, so this process is not ready. Fix the cause; Headgate retries twice a second. LIMITS_CACHE lets it start without the store.",
+  ),
   start: warning("start-and-shutdown").advises("Wait for it to start."),
   shutdown: warning("start-and-shutdown").advises("No action if the shutdown is intended."),
 };
@@ -136,6 +139,8 @@ export interface ProcessFacts {
   readonly certificate: { readonly remainingSeconds: number; readonly lifetimeSeconds: number } | undefined;
   /** Why limits at run time can't be brought up to date; undefined if they are. */
   readonly limitsTrouble: string | undefined;
+  /** Limits at run time that do nothing, each with the reason. */
+  readonly idleLimits: readonly string[];
   /** By how many seconds the host's clock was set since the start, and how long ago. */
   readonly clockSet: { readonly seconds: number; readonly secondsAgo: number } | undefined;
   readonly counts: Counts;
@@ -163,6 +168,7 @@ export function findConditions(facts: ProcessFacts): readonly Finding[] {
     ...refusedRules(facts),
     ...expiringCertificate(facts),
     ...staleLimits(facts),
+    ...idleLimits(facts),
     ...setClock(facts),
     ...unmatchedFindings(facts),
     ...facts.deadLimits.map(deadFinding),
@@ -264,6 +270,20 @@ function setClock({ clockSet }: ProcessFacts): Finding[] {
       ),
       id: "clock set",
       says: `The host's clock was set: ${words}.`,
+    },
+  ];
+}
+
+function idleLimits({ idleLimits: idle }: ProcessFacts): Finding[] {
+  if (idle.length === 0) return [];
+  return [
+    {
+      ...warning("limits-that-do-not-bite").advises(
+        "Set them again as the rules are now, or unset them; `headgate limits list` shows all.",
+      ),
+      id: "idle limits",
+      says: "Limits at run time do nothing, because the rules changed or they can't be read.",
+      details: idle,
     },
   ];
 }

@@ -6,7 +6,7 @@ import { type Caller, judgeAccess } from "./access.ts";
 import type { AdminAction, AdminWatch } from "./admin-watch.ts";
 import { readBody } from "./body.ts";
 import { answerBuckets, type BucketSource } from "./bucket-pages.ts";
-import { answerHistory, answerLimits, type LimitsSource, wantsToken } from "./limit-pages.ts";
+import { answerLimits, type LimitsSource, wantsToken } from "./limit-pages.ts";
 import { type HttpAnswer, json, type Page, READ, withHeaders } from "./page-server.ts";
 import { type ExplainQuestion, readExplainQuestion, readQuery, wordIn } from "./read-questions.ts";
 import type { Tokens } from "./tokens.ts";
@@ -82,13 +82,6 @@ export function guardedPages(sources: GuardedSources): ReadonlyMap<string, Page>
     ["GET", "HEAD", "PUT", "DELETE"],
     "limits at run time: GET lists, PUT sets, DELETE unsets",
     withToken((request, caller) => answerLimits(request, caller, { bodyOf, limits, watch })),
-  );
-  add(
-    "/limits/history",
-    "limits",
-    READ,
-    "history of one caller's limits; ?domain=edge&descriptor=tenant=acme",
-    withToken((request) => answerHistory(request, limits)),
   );
   return pages;
 }

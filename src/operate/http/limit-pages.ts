@@ -1,17 +1,15 @@
-// GET, PUT and DELETE /limits, and GET /limits/history: limits at run time. Reads the questions and writes the answers;
+// GET, PUT and DELETE /limits: limits at run time. Reads the questions and writes the answers;
 // process/app/runtime-limits.ts does the work. guarded-pages.ts has checked who asks.
 
 import type { IncomingMessage } from "node:http";
-import { readTyped } from "../../engine/domain/entry-text.ts";
-import { DOMAIN_BYTES_MAX } from "../../engine/domain/request.ts";
 import type { shownEntry } from "../../engine/rules/explain.ts";
 import type { RuntimeLimitReport } from "../../engine/rules/explain-report.ts";
-import { type AskedCaller, type AskedLimit, RUNTIME_KEY_BYTES_MAX } from "../../engine/runtime/runtime-limit.ts";
+import type { AskedCaller, AskedLimit } from "../../engine/runtime/runtime-limit.ts";
 import type { Caller } from "./access.ts";
 import type { AdminWatch } from "./admin-watch.ts";
 import { type HttpAnswer, json, text } from "./page-server.ts";
 import { readAskedLimit } from "./read-asked-limit.ts";
-import { asList, asRecord, asText, countIn, parseJson, readQuery, refused } from "./read-questions.ts";
+import { asList, asRecord, countIn, parseJson, readQuery, refused } from "./read-questions.ts";
 
 /** The outcome for one limit. `before` and `after` are the caller's limits in words. */
 export interface SetLimit {
@@ -63,22 +61,23 @@ export interface LimitsAnswer {
   readonly next: string | undefined;
 }
 
-/** What is in force in the process; the same in each of its threads. */
+/** What is in force in the process. */
 export interface LimitCounts {
-  /** Number by kind; no zeros. */
+  /** Number by kind; `idle`: those that do nothing, because the rules changed or they can't be read. */
   readonly inForce: Readonly<Record<string, number>>;
   /** When the last change was made, in microseconds of the store's clock; undefined if none is known. */
   readonly changedUs: number | undefined;
   /** Another number after each change. */
   readonly changes: number;
+  /** When the first of them ends; infinite if none does. */
+  readonly untilUs: number;
 }
 
-/** `set` and `history` may reject with RequestError or StoreError. */
+/** `set` may reject with RequestError or StoreError. */
 export interface LimitsSource {
   /** Sets or, with `none`, unsets limits, each on its own. */
   set(asked: readonly AskedLimit[], who: string, how: SetHow): Promise<SetAnswer>;
   list(query: LimitsQuery): Promise<LimitsAnswer>;
-  history(caller: AskedCaller, countMax: number): Promise<readonly object[]>;
   /** What is in force for one caller. */
   of(caller: AskedCaller): RuntimeLimitReport | undefined;
   counts(): Promise<LimitCounts>;
@@ -87,7 +86,6 @@ export interface LimitsSource {
 /** Most limits of one request. */
 const LIMITS_MAX = 500;
 const LISTED_MAX = 1_000;
-const HISTORY_MAX = 100;
 
 const BODY_KEYS = ["limits", "dry_run", "wait"];
 
@@ -114,21 +112,12 @@ export async function answerLimits(
 
 const STATUS = { set: 200, "would be set": 200, refused: 400, conflict: 409 } as const;
 
-/** Answers /limits/history?domain=...&descriptor=key=value. */
-export async function answerHistory(request: IncomingMessage, limits: LimitsSource): Promise<HttpAnswer> {
-  const query = readQuery(request, ["domain", "descriptor"]);
-  const domain = asText(query.get("domain") ?? "", "domain", DOMAIN_BYTES_MAX);
-  const entries = readTyped(asText(query.get("descriptor") ?? "", "descriptor", RUNTIME_KEY_BYTES_MAX));
-  if (typeof entries === "string") throw refused(`a descriptor: ${entries}`);
-  return json(200, { domain, entries, history: await limits.history({ domain, entries }, HISTORY_MAX) });
-}
-
 function listQuery(request: IncomingMessage): LimitsQuery {
   const query = readQuery(request, ["domain", "after", "count", "newest"]);
   const newest = query.has("newest");
   if (newest && (query.has("after") || query.has("count"))) throw refused("newest without after and count");
   const after = query.get("after") ?? undefined;
-  if (after !== undefined && !/^\d{1,10}\.\d{1,10}$/.test(after)) throw refused("`next` of an answer as after");
+  if (after !== undefined && !/^\d{1,10}\./.test(after)) throw refused("`next` of an answer as after");
   const countMax = countIn(query, newest ? "newest" : "count", LISTED_MAX);
   return { domain: query.get("domain") ?? undefined, after, countMax, newest };
 }

@@ -1,12 +1,19 @@
 // Reads limits at run time from PUT and DELETE /limits, from files of them, and from cases.
 
+import { isRecord } from "../../engine/base/is-record.ts";
 import { AMOUNT_MAX, missingDay } from "../../engine/base/units.ts";
 import { Unit } from "../../engine/domain/limit.ts";
 import { DOMAIN_BYTES_MAX, ENTRIES_MAX } from "../../engine/domain/request.ts";
-import { type AskedLimit, RUNTIME_TEXT_MAX, type RuntimeChange } from "../../engine/runtime/runtime-limit.ts";
+import {
+  type AskedLimit,
+  RUNTIME_NAME_BYTES_MAX,
+  RUNTIME_TEXT_MAX,
+  type RuntimeChange,
+} from "../../engine/runtime/runtime-limit.ts";
 import { asList, asRecord, asText, asUnit, asWhole, readEntry, refused } from "./read-questions.ts";
 
-const SECONDS_MAX = 10 * 365 * 86_400;
+/** The longest end: ten years. */
+export const RUNTIME_UNTIL_SECONDS_MAX = 10 * 365 * 86_400;
 
 const SET_KEYS = [
   "domain",
@@ -35,7 +42,9 @@ export function readAskedLimit(value: unknown, at: string, unsets: boolean): Ask
   const { domain, entries, note = "", seen_us: seenUs } = fields;
   const caller = {
     domain: asText(domain, `${at}.domain`, DOMAIN_BYTES_MAX),
-    entries: asList(entries, `${at}.entries`, ENTRIES_MAX).map((entry, i) => readEntry(entry, `${at}.entries[${i}]`)),
+    entries: asList(entries, `${at}.entries`, ENTRIES_MAX).map((entry, i) =>
+      readEntry(asWritten(entry), `${at}.entries[${i}]`),
+    ),
   };
   const change: RuntimeChange = unsets ? { kind: "none" } : readChange(fields, at);
   return {
@@ -62,7 +71,7 @@ function readChange(fields: Record<string, unknown>, at: string): RuntimeChange 
     throw refused(`no ${amount} with use, block, exempt or amounts in ${at}`);
   if (block === true) return { kind: "block", shadow };
   if (exempt === true) return { kind: "exempt", global };
-  if (use !== undefined) return { kind: "use", name: Buffer.from(readShort(use, `${at}.use`)).toString("latin1") };
+  if (use !== undefined) return { kind: "use", name: readName(use, `${at}.use`) };
   if (amounts === undefined) return { kind: "amounts", amounts: [readAmount(fields, at)] };
   const list = asList(amounts, `${at}.amounts`, 8).map((amount, i) =>
     readAmount(asRecord(amount, `${at}.amounts[${i}]`, AMOUNT_KEYS), `${at}.amounts[${i}]`),
@@ -77,7 +86,7 @@ function hasAmounts({ requests_per_unit: requests, amounts }: Record<string, unk
 
 function readAmount({ limit = "", requests_per_unit: requests, unit, burst }: Record<string, unknown>, at: string) {
   return {
-    limit: Buffer.from(readShort(limit, `${at}.limit`)).toString("latin1"),
+    limit: readName(limit, `${at}.limit`),
     requests: asWhole(requests, `${at}.requests_per_unit`, AMOUNT_MAX),
     unit: unit === undefined ? Unit.unknown : asUnit(unit, `${at}.unit`),
     burst: burst === undefined ? undefined : asWhole(burst, `${at}.burst`, AMOUNT_MAX, 1),
@@ -86,14 +95,34 @@ function readAmount({ limit = "", requests_per_unit: requests, unit, burst }: Re
 
 function readUntil({ until, until_seconds: seconds }: Record<string, unknown>, at: string): AskedLimit["until"] {
   if (until !== undefined && seconds !== undefined) throw refused(`either until or until_seconds in ${at}`);
-  if (seconds !== undefined) return { seconds: asWhole(seconds, `${at}.until_seconds`, SECONDS_MAX, 1) };
+  if (seconds !== undefined) return { seconds: asWhole(seconds, `${at}.until_seconds`, RUNTIME_UNTIL_SECONDS_MAX, 1) };
   if (until === undefined) return undefined;
-  const ms =
-    typeof until === "string" && /^\d{4}-\d\d-\d\dT.*(?:Z|[+-]\d\d:\d\d)$/.test(until) ? Date.parse(until) : Number.NaN;
-  if (Number.isNaN(ms)) throw refused(`a time such as 2026-12-24T18:00:00Z as ${at}.until`);
+  const ms = untilMs(until);
+  if (ms === undefined) throw refused(`a time such as 2026-12-24T18:00:00Z as ${at}.until`);
   const day = missingDay(String(until));
   if (day !== undefined) throw refused(`a day that exists as ${at}.until, got ${day}`);
   return { atUs: ms * 1_000 };
+}
+
+/** An entry of a list, which shows a value that is no text next to its bytes, as PUT takes it. */
+function asWritten(entry: unknown): unknown {
+  if (!isRecord(entry) || entry.value_base64 === undefined || typeof entry.value !== "string") return entry;
+  const { value, ...bytes } = entry;
+  const isSame = Buffer.from(String(entry.value_base64), "base64").toString() === value;
+  return isSame ? bytes : entry;
+}
+
+/** One-byte. */
+function readName(value: unknown, at: string): string {
+  const text = asText(value, at, RUNTIME_NAME_BYTES_MAX);
+  return Buffer.from(text).toString("latin1");
+}
+
+/** A time with its zone, in milliseconds; undefined for anything else. */
+export function untilMs(text: unknown): number | undefined {
+  if (typeof text !== "string" || !/^\d{4}-\d\d-\d\dT.*(?:Z|[+-]\d\d:\d\d)$/.test(text)) return undefined;
+  const ms = Date.parse(text);
+  return Number.isNaN(ms) ? undefined : ms;
 }
 
 function readShort(value: unknown, at: string): string {

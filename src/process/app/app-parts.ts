@@ -34,7 +34,8 @@ import { openDecisionLog } from "./open-decision-log.ts";
 import { openRules } from "./open-rules.ts";
 import { makeSnapshots } from "./open-snapshots.ts";
 import { openMemoryStore, openStore } from "./open-store.ts";
-import { Peers } from "./peers.ts";
+import { INSTANCE, Peers } from "./peers.ts";
+import { Presence } from "./presence.ts";
 import { openRuntimeLimits } from "./runtime-limits.ts";
 
 /** How often summaries of counted events and of suppressed lines are logged. */
@@ -68,13 +69,23 @@ export async function buildAppParts(options: AppOptions) {
   const series = new SeriesBook(statsBook, settings.metricRulesMax);
   const health = new HealthState();
   const choice = { settings, clock, observer: storeCounts };
-  const { store, storeHealth, processes, memories, runtimeStore } = await openStore(choice);
+  const { store, storeHealth, processes, memories, shared } = await openStore(choice);
   const openLocalStore = () => openMemoryStore(settings, clock, storeCounts);
   const deployment = new Deployment(() => callTotals(calls));
-  // A shared store's clock decides when they end; without one, the time of day.
-  const limitsClock = runtimeStore === undefined ? new DayClock(clock) : clock;
-  const runtimeLimits = openRuntimeLimits({ ...options, clock: limitsClock }, runtimeStore, () => limiter.rules, {
-    calls: () => callTotals(calls),
+  const runtimeLimits = await openRuntimeLimits({
+    ...options,
+    // A shared store's clock decides when they end; without one, the time of day.
+    clock: shared === undefined ? new DayClock(clock) : clock,
+    shared,
+    rules: () => limiter.rules,
+    unread: (reason) => health.setTrouble("limits", reason),
+    beat: () => presence.beat(),
+  });
+  const presence = new Presence({
+    register: shared?.register,
+    name: INSTANCE,
+    before: () => runtimeLimits.sync.tick(),
+    report: () => ({ version: runtimeLimits.sync.version, calls: callTotals(calls) }),
     heard: (all, ownId) => deployment.heard(all, ownId, clock.nowUs()),
   });
   const cacheBytes = settings.compatibilityMode ? settings.localCacheBytes : 0;
@@ -117,8 +128,8 @@ export async function buildAppParts(options: AppOptions) {
     series,
     undecided: new UndecidedCalls(),
     deployment,
-    runtimeStore,
-    peers: new Peers(runtimeStore, clock),
+    presence,
+    peers: new Peers(shared?.register, clock),
     history,
     limitWatch: new LimitWatch({
       history,

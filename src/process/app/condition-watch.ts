@@ -33,6 +33,7 @@ export function watchConditions(parts: AppParts): () => readonly Condition[] {
     const nowUs = clock.nowUs();
     if (limitWatch.isDue(nowUs))
       runInTurns(limitWatch.look(reloader.current, nowUs)).catch((error: unknown) => calls.internalFailed(error));
+    parts.runtimeLimits.source.counts().catch((error: unknown) => calls.internalFailed(error));
     undecided.look(calls.undecided(), [...calls.undecidedLimits].map(textOf), nowUs);
     calls.undecidedLimits.clear();
     const findings = findConditions({
@@ -43,6 +44,7 @@ export function watchConditions(parts: AppParts): () => readonly Condition[] {
       planeRefusal: parts.xds?.xdsStatus().lastRefusal,
       certificate: tlsNumbers(parts.running.tls),
       limitsTrouble: parts.runtimeLimits.sync.trouble,
+      idleLimits: parts.runtimeLimits.source.idle,
       clockSet: clockSet(clock, nowUs),
       counts: { calls, store, logLinesLost: (parts.logOutput?.dropped ?? 0) + (parts.decisionLog?.lost() ?? 0) },
       deadLimits: limitWatch.dead,

@@ -2,7 +2,6 @@
 
 import type { Clock } from "../../engine/base/clock.ts";
 import { MICROS_PER_SECOND } from "../../engine/base/units.ts";
-import type { LimitCounts } from "../../operate/http/limit-pages.ts";
 import type { LatencyHistogram } from "../../operate/telemetry/latency-histogram.ts";
 import { byLabel, type Sample } from "../../operate/telemetry/metric-text.ts";
 import type { MetricRow } from "../../operate/telemetry/metrics.ts";
@@ -14,7 +13,7 @@ import type { AppParts } from "./app-parts.ts";
  */
 export type MetricSources = AppParts & {
   readonly refused: readonly Sample[];
-  readonly limitCounts: LimitCounts | undefined;
+  readonly limitCounts: Awaited<ReturnType<AppParts["runtimeLimits"]["source"]["counts"]>> | undefined;
 };
 
 /** A metric with its value; undefined or no samples: there is nothing to show. */

@@ -3,7 +3,6 @@
 import { MICROS_PER_SECOND } from "../../engine/base/units.ts";
 import { ON_STORE_FAILURE_NAMES } from "../../engine/domain/limit.ts";
 import { textOf } from "../../engine/domain/request.ts";
-import { RUNTIME_KINDS } from "../../engine/runtime/runtime-limit.ts";
 import { ADMIN_ACTIONS, ADMIN_OUTCOMES } from "../../operate/http/admin-watch.ts";
 import { byLabel, type Sample } from "../../operate/telemetry/metric-text.ts";
 import { BREAKER_STATES, SOURCE_NAMES } from "../../operate/telemetry/observers.ts";
@@ -231,18 +230,15 @@ export const METRICS = {
 
   runtimeLimits: gauge(
     "headgate_runtime_limits",
-    ({ limitCounts }) =>
-      limitCounts &&
-      byLabel(
-        "kind",
-        RUNTIME_KINDS.map((kind) => [kind, limitCounts.inForce[kind] ?? 0]),
-      ),
+    ({ limitCounts }) => limitCounts && byLabel("kind", Object.entries(limitCounts.inForce)),
     ["kind"],
-  ).means("Limits at run time in force."),
+  ).means(
+    "Limits at run time in force; `idle`: those that do nothing, because the rules changed or they can't be read.",
+  ),
   runtimeFailures: counter(
     "headgate_runtime_limits_failures_total",
     ({ runtimeLimits: { sync } }) => sync.failures,
-  ).means("Failed updates of limits at run time, and unreadable limits."),
+  ).means("Failed updates of limits at run time."),
 
   httpClosed: counter(
     "headgate_http_connections_closed_total",

@@ -6,17 +6,22 @@ import { invariant } from "../../engine/base/invariant.ts";
 import { MICROS_PER_MILLI } from "../../engine/base/units.ts";
 import { HOLDS_IN_MEMORY_MAX } from "../../engine/domain/limit.ts";
 import type { Take } from "../../engine/domain/take.ts";
-import type { SharedStore } from "../../stores/batching/shared-store.ts";
+import type { Backend, SharedStore } from "../../stores/batching/shared-store.ts";
 import { DenialMemory } from "../../stores/denials/denial-memory.ts";
 import { MemoryStore } from "../../stores/memory/memory-store.ts";
+import type { Aside as PostgresAside } from "../../stores/postgres/aside.ts";
+import type { ProcessRegister } from "../../stores/process-register.ts";
+import type { AsideOptions as RedisAside } from "../../stores/redis/aside.ts";
 import type { ClusterStoreOptions } from "../../stores/redis/cluster-store.ts";
-import type { RuntimeStore } from "../../stores/runtime-store.ts";
 import { SeveralStores } from "../../stores/sharded/sharded-calls.ts";
 import type { BucketMemory, ProcessCounts, Store, StoreHealth } from "../../stores/store.ts";
 import type { StoreObserver } from "../../stores/store-observer.ts";
 import { Leases } from "../../stores/sync/lease.ts";
 import { SyncStore } from "../../stores/sync/sync-store.ts";
 import type { RedisSettings, Settings } from "../settings.ts";
+
+/** How a shared store is asked what is no take. */
+export type StoreAside = RedisAside | PostgresAside;
 
 interface StoreChoice {
   readonly settings: Settings;
@@ -29,8 +34,8 @@ export interface OpenedStore {
   readonly store: Store;
   readonly storeHealth: StoreHealth;
   readonly processes: ProcessCounts;
-  /** Where limits at run time are kept for all processes; undefined with the memory store. */
-  readonly runtimeStore: RuntimeStore | undefined;
+  /** What processes share besides buckets; undefined with the memory store. */
+  readonly shared: { readonly register: ProcessRegister; readonly aside: StoreAside } | undefined;
   /** The layers around the store that remember buckets. */
   readonly memories: readonly BucketMemory[];
 }
@@ -52,7 +57,7 @@ export async function openStore(choice: StoreChoice): Promise<OpenedStore> {
       store: openMemoryStore(settings, clock, choice.observer),
       storeHealth: ALWAYS_WELL,
       processes: ALONE,
-      runtimeStore: undefined,
+      shared: undefined,
       memories: [],
     };
   const { denialsMax: entriesMax } = settings;
@@ -86,14 +91,14 @@ async function openRedisStores(settings: Settings, shared: SharedOptions): Promi
   invariant(redis !== undefined, "settings say where Redis is");
   const options = { ...shared, jitterSecondsMax, tags };
   const first = await openRedis(redis, options);
-  const { processes, runtime: runtimeStore } = first;
-  if (perSecondRedis === undefined) return { store: first, storeHealth: first, processes, runtimeStore };
+  const { processes } = first;
+  if (perSecondRedis === undefined) return { store: first, storeHealth: first, processes, shared: first };
   const second = await openRedis(perSecondRedis, { ...options, nameSuffix: " for limits per second" });
   return {
     store: new SeveralStores([first, second], perSecondShard, options.onUndone),
     storeHealth: { trouble: () => first.trouble() ?? second.trouble() },
     processes,
-    runtimeStore,
+    shared: first,
   };
 }
 
@@ -109,7 +114,7 @@ async function openPostgres(settings: Settings, options: SharedOptions): Promise
     waitsForDisk: settings.postgresSynchronousCommit,
     ...(unlogged === undefined ? {} : { unlogged }),
   });
-  return { store, storeHealth: store, processes: store.processes, runtimeStore: store.runtime };
+  return { store, storeHealth: store, processes: store.processes, shared: store };
 }
 
 /** Options of every shared store. */
@@ -118,8 +123,6 @@ function sharedOptions({ settings, clock, observer }: StoreChoice, onUndone: Den
     keyPrefix: settings.cacheKeyPrefix,
     deadlineMs: settings.storeDeadlineUs / MICROS_PER_MILLI,
     patienceMs: settings.storePatienceMs,
-    // Ended and unset ones are remembered, too.
-    runtimeLimitsMax: 2 * settings.runtimeLimitsMax,
     takesInFlightMax: settings.storeQueueMax,
     observer,
     clock,
@@ -141,7 +144,7 @@ export function openMemoryStore(settings: Settings, clock: Clock, observer: Stor
   }
 }
 
-async function openRedis(redis: RedisSettings, options: RedisOptions): Promise<SharedStore> {
+async function openRedis(redis: RedisSettings, options: RedisOptions): Promise<SharedStore<Backend, StoreAside>> {
   if (redis.kind === "cluster") {
     const { openClusterStore } = await import("../../stores/redis/cluster-store.ts");
     return openClusterStore({ ...options, target: redis });

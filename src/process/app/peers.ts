@@ -5,7 +5,7 @@ import { type Clock, PROCESS_BEGAN_MS } from "../../engine/base/clock.ts";
 import { type LongWork, runInTurns } from "../../engine/base/long-work.ts";
 import { MICROS_PER_SECOND } from "../../engine/base/units.ts";
 import { withTimeLimit } from "../../stores/batching/connecting.ts";
-import type { RuntimeStore } from "../../stores/runtime-store.ts";
+import type { ProcessRegister } from "../../stores/process-register.ts";
 import { type ProcessReport, readReport } from "./process-report.ts";
 
 /**
@@ -21,22 +21,22 @@ const ANSWER_MS_MAX = 1_000;
 
 /** The reports of the other processes. */
 export class Peers {
-  readonly #store: RuntimeStore | undefined;
+  readonly #register: ProcessRegister | undefined;
   readonly #clock: Clock;
   #askedUs = Number.NEGATIVE_INFINITY;
   #reports: Promise<readonly ProcessReport[] | undefined> = Promise.resolve(undefined);
 
-  constructor(store: RuntimeStore | undefined, clock: Clock) {
-    this.#store = store;
+  constructor(register: ProcessRegister | undefined, clock: Clock) {
+    this.#register = register;
     this.#clock = clock;
   }
 
   /** Undefined if no store is shared, or if it does not answer. */
   reports(): Promise<readonly ProcessReport[] | undefined> {
     const nowUs = this.#clock.nowUs();
-    if (this.#store !== undefined && nowUs - this.#askedUs >= FRESH_US) {
+    if (this.#register !== undefined && nowUs - this.#askedUs >= FRESH_US) {
       this.#askedUs = nowUs;
-      this.#reports = withTimeLimit(ANSWER_MS_MAX, this.#store.published()).then(
+      this.#reports = withTimeLimit(ANSWER_MS_MAX, this.#register.published()).then(
         (texts) => runInTurns(readOthers(texts)),
         () => undefined,
       );

@@ -23,10 +23,9 @@ export function ownState({ reloader }: Pick<AppParts, "reloader">, conditions: r
 
 /** Starts to publish, as one of `running.watches`, if a store is shared. */
 export function publishReports(parts: AppParts, conditions: () => readonly Condition[]): void {
-  const { runtimeStore, running } = parts;
-  const { sync } = parts.runtimeLimits;
-  if (runtimeStore === undefined) return;
-  const publish = async () => sync.publish(reportText(parts, conditions()));
+  const { presence, running } = parts;
+  if (!presence.isShared) return;
+  const publish = async () => presence.publish(reportText(parts, conditions()));
   // A store that does not answer is a condition of its own.
   running.watches.push(setInterval(() => void publish().catch(() => undefined), PUBLISH_MS).unref());
 }

@@ -4,34 +4,35 @@ import { RequestError } from "../../engine/base/errors.ts";
 import { type LongWork, runInTurns } from "../../engine/base/long-work.ts";
 import { durationWords, isoTime, MICROS_PER_MILLI, MICROS_PER_SECOND } from "../../engine/base/units.ts";
 import { UNIT_NAMES, Unit } from "../../engine/domain/limit.ts";
-import { base64Unless, textOf, type WrittenEntry } from "../../engine/domain/request.ts";
+import { oneByteOf, textOf } from "../../engine/domain/request.ts";
 import {
-  type FoundCaller,
+  effectOf,
   findCaller,
-  isHiddenKey,
   type PlannedLimit,
   planLimit,
+  RuntimeConflict,
   wordsAfter,
+  writtenEntry,
 } from "../../engine/limiter/runtime-check.ts";
 import { RuntimeLimits } from "../../engine/limiter/runtime-limits.ts";
 import { shownEntry } from "../../engine/rules/explain.ts";
 import type { RuntimeLimitReport } from "../../engine/rules/explain-report.ts";
-import type { RuleSet } from "../../engine/rules/rule-set.ts";
+import type { Rule, RuleSet } from "../../engine/rules/rule-set.ts";
 import {
   type AskedCaller,
   type AskedLimit,
   isInForce,
-  type KeptLimit,
-  keyText,
+  keep,
+  RUNTIME_KINDS,
   type RuntimeAmount,
   type RuntimeChange,
-  type RuntimeKey,
   type RuntimeLimit,
   readKey,
   readValue,
   valueText,
 } from "../../engine/runtime/runtime-limit.ts";
-import { newRuntimeTable, RuntimeTable } from "../../engine/runtime/runtime-table.ts";
+import { RUNTIME_WRITES_MAX, type RuntimeHead, type RuntimeWritten } from "../../engine/runtime/runtime-replica.ts";
+import { type RuntimeRow, RuntimeTable } from "../../engine/runtime/runtime-table.ts";
 import type {
   LimitCounts,
   LimitsAnswer,
@@ -41,70 +42,74 @@ import type {
   SetHow,
   SetLimit,
 } from "../../operate/http/limit-pages.ts";
-import { confirmed, RuntimeSync, writeThrough } from "../../rule-sources/runtime/runtime-sync.ts";
+import { RuntimeSync } from "../../rule-sources/runtime/runtime-sync.ts";
 import { memoryRuntimeStore } from "../../stores/memory/runtime-store.ts";
-import {
-  RUNTIME_WRITES_MAX,
-  type RuntimeHead,
-  type RuntimeStore,
-  type RuntimeWritten,
-} from "../../stores/runtime-store.ts";
+import type { ProcessRegister } from "../../stores/process-register.ts";
+import type { RuntimeStore } from "../../stores/runtime-store.ts";
 import type { AppOptions } from "./app-options.ts";
-import { INSTANCE } from "./peers.ts";
-import { RuntimeCounts } from "./runtime-counts.ts";
+import type { StoreAside } from "./open-store.ts";
 
-/** How often a change that waits for its file is looked at. */
-const LOOK_MS = 20;
-/** Looks for the file: two seconds. */
-const LOOKS_MAX = 100;
+/** How often other processes, or the file, are asked for a change, and how often at most: two seconds. */
+const LOOK_MS = 50;
+const LOOKS_MAX = 40;
+/** Limits that do nothing which are described. */
+const DESCRIBED_MAX = 20;
 
-/** `shared` is the store that processes share, if there is one; `rules` are those in force. */
-export function openRuntimeLimits(
-  { settings, clock, logger }: Pick<AppOptions, "settings" | "clock" | "logger">,
-  shared: RuntimeStore | undefined,
-  rules: () => RuleSet | undefined,
-  register?: ConstructorParameters<typeof RuntimeSync>[0]["register"],
-) {
-  const table = new RuntimeTable(newRuntimeTable(settings.runtimeLimitsMax), 1);
-  const limits = new RuntimeLimits(table, clock);
-  const { limitsCache, memorySnapshot, limitsUntilMaxMs } = settings;
-  const besides = shared === undefined && memorySnapshot !== undefined ? `${memorySnapshot}.limits` : undefined;
-  const file = limitsCache ?? besides;
-  const sync = new RuntimeSync({ table, store: shared, file, clock, log: logger, name: INSTANCE, register });
-  const source = new LimitsAdmin({
-    table,
-    limits,
-    store: shared ?? memoryRuntimeStore(table, clock),
-    shared,
-    untilMaxUs: limitsUntilMaxMs === undefined ? undefined : limitsUntilMaxMs * MICROS_PER_MILLI,
-    rules,
-  });
-  return { limits, source, sync };
+interface OpenOptions extends Pick<AppOptions, "settings" | "clock" | "logger"> {
+  readonly shared: { readonly aside: StoreAside; readonly register: ProcessRegister } | undefined;
+  /** Those in force. */
+  readonly rules: () => RuleSet | undefined;
+  /** Told why the limits are not known yet, or undefined. */
+  readonly unread?: (reason: string | undefined) => void;
+  /** Reports this process to the others that share the store. */
+  readonly beat?: () => Promise<void>;
 }
 
-const HIDDEN_RULE = "its value is hidden, so it is not known whether a rule for exactly this value matches";
+export async function openRuntimeLimits(options: OpenOptions) {
+  const { settings, clock, logger, shared, unread = () => undefined } = options;
+  const table = new RuntimeTable();
+  const limits = new RuntimeLimits(table, clock);
+  // Ended and unset ones are kept, too.
+  const limitsMax = 2 * settings.runtimeLimitsMax;
+  const store =
+    shared === undefined ? memoryRuntimeStore(table, clock, limitsMax) : await openStore(shared.aside, limitsMax);
+  const { limitsCache, memorySnapshot } = settings;
+  const ofSnapshot = shared === undefined && memorySnapshot !== undefined ? `${memorySnapshot}.limits` : undefined;
+  const sync = new RuntimeSync({ table, store, file: limitsCache ?? ofSnapshot, clock, log: logger, unread });
+  return { limits, sync, source: new LimitsAdmin(options, limits, store, sync) };
+}
 
-interface LimitsAdminOptions {
-  readonly table: RuntimeTable;
-  readonly limits: RuntimeLimits;
-  readonly store: Pick<RuntimeStore, "write" | "history">;
-  /** The same store if other processes share it. */
-  readonly shared: RuntimeStore | undefined;
-  /** LIMITS_UNTIL_MAX; undefined: limits need no end. */
-  readonly untilMaxUs: number | undefined;
-  readonly rules: () => RuleSet | undefined;
+/** Loads only what the store needs. */
+async function openStore(aside: StoreAside, limitsMax: number): Promise<RuntimeStore> {
+  if (aside.kind === "postgres") {
+    const { postgresRuntimeStore } = await import("../../stores/postgres/runtime-store.ts");
+    return postgresRuntimeStore(aside, limitsMax);
+  }
+  const { redisRuntimeStore } = await import("../../stores/redis/runtime-store.ts");
+  return redisRuntimeStore(aside, limitsMax);
 }
 
 /** Changes that passed all checks, by key, each with its place among what was asked. */
-type PendingLimits = Map<string, { readonly at: number; readonly change: PlannedLimit }>;
+type PendingLimits = Map<string, { readonly at: number; readonly plan: PlannedLimit }>;
 
 class LimitsAdmin implements LimitsSource {
-  readonly #options: LimitsAdminOptions;
-  readonly #counts: RuntimeCounts;
+  readonly #options: OpenOptions;
+  readonly #limits: RuntimeLimits;
+  readonly #table: RuntimeTable;
+  readonly #store: RuntimeStore;
+  readonly #sync: RuntimeSync;
+  #counted: Promise<LimitCounts> | undefined;
+  /** What the last count was of. */
+  #countedOf: readonly unknown[] = [];
+  /** Those that do nothing, as of the last count. */
+  idle: readonly string[] = [];
 
-  constructor(options: LimitsAdminOptions) {
+  constructor(options: OpenOptions, limits: RuntimeLimits, store: RuntimeStore, sync: RuntimeSync) {
     this.#options = options;
-    this.#counts = new RuntimeCounts(options.table);
+    this.#limits = limits;
+    this.#table = limits.table;
+    this.#store = store;
+    this.#sync = sync;
   }
 
   async set(asked: readonly AskedLimit[], who: string, { isDry, waits }: SetHow): Promise<SetAnswer> {
@@ -113,23 +118,19 @@ class LimitsAdmin implements LimitsSource {
     let head: RuntimeHead | undefined;
     for (const [at, each] of asked.entries()) {
       try {
-        let change = this.#check(each, who);
-        const key = keyText(change.caller.key);
-        if (pending.size >= RUNTIME_WRITES_MAX || pending.has(key)) {
+        let plan = this.#plan(each, who);
+        if (pending.size >= RUNTIME_WRITES_MAX || pending.has(plan.key)) {
           head = await this.#write(pending, results);
           // Checked after the caller's earlier change is written.
-          change = this.#check(each, who);
+          plan = this.#plan(each, who);
         }
-        if (!isDry) pending.set(key, { at, change });
-        results.push({ ...this.#shown(change), outcome: isDry ? "would be set" : "set" });
+        if (!isDry) pending.set(plan.key, { at, plan });
+        results.push({ ...shownPlan(plan), outcome: isDry ? "would be set" : "set" });
       } catch (error) {
         if (!(error instanceof RequestError)) throw error;
-        results.push({
-          domain: each.caller.domain,
-          entries: each.caller.entries.map(shownEntry),
-          outcome: "refused",
-          says: error.message,
-        });
+        const { domain, entries } = each.caller;
+        const outcome = error instanceof RuntimeConflict ? "conflict" : "refused";
+        results.push({ domain, entries: entries.map(shownEntry), outcome, says: error.message });
       }
     }
     if (pending.size > 0) head = await this.#write(pending, results);
@@ -139,189 +140,229 @@ class LimitsAdmin implements LimitsSource {
 
   /** Writes the changes, empties `pending`, and puts each outcome into `results`. */
   async #write(pending: PendingLimits, results: SetLimit[]): Promise<RuntimeHead> {
-    const changes = [...pending];
+    const changes = [...pending.values()];
     pending.clear();
-    const writes = changes.map(([key, { change }]) => {
-      return { key, value: valueText(change.limit), expectedUs: change.known?.atUs ?? 0, atUs: undefined };
+    const nowUs = Math.floor(this.#store.nowUs());
+    const writes = changes.map(({ plan: { key, limit, row } }) => {
+      const expectedUs = row?.atUs ?? 0;
+      return { ...keep(key, valueText(limit), Math.max(nowUs, expectedUs + 1)), expectedUs };
     });
-    const { head, written } = await writeThrough(this.#options, writes);
-    const full = written.some(({ outcome }) => outcome === "full") ? await this.#fullWords() : "";
-    for (const [i, [, { at }]] of changes.entries())
-      results[at] = this.#concluded(results[at] as SetLimit, written[i], full);
+    const { head, written } = await this.#store.write(writes);
+    for (const [i, { at }] of changes.entries()) {
+      const outcome = written[i] as RuntimeWritten;
+      const now = outcome.outcome === "written" ? writes[i] : outcome.outcome === "conflict" ? outcome.kept : undefined;
+      if (now !== undefined) this.#table.put(now);
+      results[at] = { ...(results[at] as SetLimit), ...(await this.#concluded(outcome)) };
+    }
     return head;
   }
 
-  list(query: LimitsQuery): Promise<LimitsAnswer> {
-    return runInTurns(query.newest ? this.#newestSteps(query) : this.#listSteps(query));
-  }
-
-  *#newestSteps({ domain, countMax }: LimitsQuery): LongWork<LimitsAnswer> {
-    const { table } = this.#options;
-    const { generation } = table;
-    const shown: object[] = [];
-    for (const place of [...table.places()].reverse()) {
-      yield;
-      if (generation !== table.generation) throw refused("limits that stay where they are meanwhile; ask again");
-      if (shown.length >= countMax) break;
-      const view = table.isCurrent(place) ? this.#viewAt(place, domain) : undefined;
-      if (view !== undefined) shown.push(view);
+  async #concluded(written: RuntimeWritten): Promise<Partial<SetLimit>> {
+    if (written.outcome === "written") return {};
+    if (written.outcome === "conflict") {
+      const now = written.kept && readValue(written.kept.value);
+      return {
+        outcome: "conflict",
+        says: "somebody else has changed it meanwhile",
+        ...(now && { now: limitView(now) }),
+      };
     }
-    return { limits: shown, next: undefined };
+    const { size } = this.#table;
+    const { inForce: kinds } = await this.counts();
+    const inForce = Object.values(kinds).reduce((sum, count) => sum + count, 0);
+    const old = `${size - inForce} of the ${size} kept ended or were unset in the last 30 days and still count`;
+    const says = `expected at most twice RUNTIME_LIMITS_MAX limits; ${old}; raise it in all processes`;
+    return { outcome: "refused", says };
   }
 
-  *#listSteps({ domain, after, countMax }: LimitsQuery): LongWork<LimitsAnswer> {
-    const { table } = this.#options;
-    const { limitsMax } = table.shared;
-    const [ofMax = limitsMax, from = 0] = after?.split(".").map(Number) ?? [];
-    if (ofMax !== limitsMax) throw refused("`next` of a process with the same RUNTIME_LIMITS_MAX");
-    const shown: object[] = [];
-    for (let next: number | undefined = from; next !== undefined; ) {
-      if (shown.length >= countMax) return { limits: shown, next: `${limitsMax}.${next}` };
-      const part = table.part(next);
-      for (const place of part.places) {
-        const view = this.#viewAt(place, domain);
-        if (view !== undefined) shown.push(view);
-      }
-      ({ next } = part);
+  list({ domain, after, countMax, newest }: LimitsQuery): Promise<LimitsAnswer> {
+    const [, hash = "-1", key = ""] = /^(\d+)\.(.*)$/s.exec(after ?? "") ?? [];
+    const isAfter = ([ofRow, row]: HashedRow) => ofRow > Number(hash) || (ofRow === Number(hash) && row.key > key);
+    // An order that all processes have.
+    const byHash: Order = ([a, one], [b, other]) => a - b || (one.key < other.key ? -1 : 1);
+    const byAge: Order = ([, one], [, other]) => other.atUs - one.atUs;
+    return runInTurns(
+      this.#listSteps(
+        countMax,
+        newest ? byAge : byHash,
+        (hashed) => {
+          const { parts, limit } = hashed[1];
+          const isWanted = domain === undefined || parts[0] === oneByteOf(domain);
+          return isWanted && (limit === undefined || this.#isInForce(limit)) && (newest || isAfter(hashed));
+        },
+        newest,
+      ),
+    );
+  }
+
+  *#listSteps(
+    countMax: number,
+    order: Order,
+    wants: (row: HashedRow) => boolean,
+    isAll: boolean,
+  ): LongWork<LimitsAnswer> {
+    let first: HashedRow[] = [];
+    for (const each of this.#table.entries()) {
+      yield;
+      if (wants(each)) first.push(each);
+      if (first.length > 2 * countMax + 2) first = first.sort(order).slice(0, countMax + 1);
+    }
+    first.sort(order);
+    const limits = [];
+    for (const [, row] of first.slice(0, countMax)) {
+      limits.push(this.#view(row));
       yield;
     }
-    return { limits: shown, next: undefined };
-  }
-
-  /** What is in force of the limit at a place; undefined if it is not in force, or of another domain. */
-  #viewAt(place: number, domain: string | undefined): RuntimeLimitReport | undefined {
-    const kept = this.#options.table.kept(place);
-    const key = readKey(kept.key);
-    if (key === undefined || (domain !== undefined && textOf(key.domain) !== domain)) return undefined;
-    const entries = key.entries.map(writtenEntry);
-    return this.#view({ key, rule: this.#found({ domain: textOf(key.domain), entries })?.rule }, kept);
-  }
-
-  async history(asked: AskedCaller, countMax: number): Promise<readonly object[]> {
-    const { store } = this.#options;
-    const { key } = findCaller(this.#rules(), asked);
-    const events = await store.history(keyText(key), countMax);
-    return events.map(({ kept: { value, atUs }, before }) => ({
-      at: isoTime(atUs),
-      ...limitView(readValue(value)),
-      ...(before === "" ? {} : { before: limitView(readValue(before)) }),
-    }));
+    const [hash, last] = first[countMax - 1] ?? [];
+    const hasMore = first.length > countMax && !isAll;
+    return { limits, next: hasMore ? `${hash}.${last?.key}` : undefined };
   }
 
   of(asked: AskedCaller): RuntimeLimitReport | undefined {
-    const caller = this.#found(asked);
-    const kept = caller && this.#options.table.get(caller.key);
-    return kept && this.#view(caller, kept);
-  }
-
-  counts(): Promise<LimitCounts> {
-    return this.#counts.at(this.#options.limits.nowUs());
-  }
-
-  /** Undefined without rules, or if no rule can have a limit for the caller. */
-  #found(asked: AskedCaller): FoundCaller | undefined {
     const rules = this.#options.rules();
     try {
-      return rules && findCaller(rules, asked);
+      const { row, rule } = rules === undefined ? {} : findCaller(rules, this.#limits, asked);
+      return row?.limit !== undefined && this.#isInForce(row.limit)
+        ? { ...this.#view(row), ...(rule && effectView(row.limit, rule)) }
+        : undefined;
     } catch (error) {
       if (error instanceof RequestError) return undefined;
       throw error;
     }
   }
 
-  #rules(): RuleSet {
+  /** Counted again only after a change of limits or rules, or once one has ended. */
+  async counts(): Promise<LimitCounts> {
+    const of = [this.#table.changes, this.#options.rules()];
+    const isSame = of.every((each, i) => each === this.#countedOf[i]);
+    if (this.#counted === undefined || !isSame || this.#limits.nowUs() >= (await this.#counted).untilUs) {
+      this.#countedOf = of;
+      this.#counted = runInTurns(this.#countSteps());
+    }
+    return this.#counted;
+  }
+
+  *#countSteps(): LongWork<LimitCounts> {
+    const { changes } = this.#table;
+    const inForce: Record<string, number> = Object.fromEntries([...RUNTIME_KINDS, "idle"].map((kind) => [kind, 0]));
+    const idle: string[] = [];
+    let changedUs: number | undefined;
+    let untilUs = Number.POSITIVE_INFINITY;
+    for (const [, row] of this.#table.entries()) {
+      yield;
+      const { limit, atUs } = row;
+      changedUs = Math.max(changedUs ?? 0, atUs);
+      if (limit !== undefined && !this.#isInForce(limit)) continue;
+      if (limit !== undefined && limit.untilUs > 0) untilUs = Math.min(untilUs, limit.untilUs);
+      const effect = this.#effectOf(row);
+      const isIdle = effect !== undefined && "says" in effect && effect.doesNothing;
+      const kind = isIdle || limit === undefined ? "idle" : limit.change.kind;
+      inForce[kind] = (inForce[kind] ?? 0) + 1;
+      if (isIdle && idle.length < DESCRIBED_MAX) idle.push(`${nameOf(row)}: ${effect.says}`);
+    }
+    this.idle = idle;
+    return { inForce, changedUs, changes, untilUs };
+  }
+
+  #effectOf(row: RuntimeRow): ReturnType<typeof effectOf> | undefined {
+    const rules = this.#options.rules();
+    return rules && effectOf(rules, this.#limits, row);
+  }
+
+  #isInForce(limit: RuntimeLimit): boolean {
+    return isInForce(limit, this.#limits.nowUs());
+  }
+
+  #plan(each: AskedLimit, who: string): PlannedLimit {
     const rules = this.#options.rules();
     if (rules === undefined) throw refused("rules in force, got none; see /config");
-    return rules;
-  }
-
-  #check(each: AskedLimit, who: string): PlannedLimit {
-    const { table, limits, untilMaxUs } = this.#options;
-    const nowUs = limits.nowUs();
-    const planned = planLimit(this.#rules(), table, each, who, nowUs);
-    const { untilUs } = planned.limit;
-    if (each.change.kind === "none") return planned;
-    // Keeps room for changes on their way to the store, and for unsetting some.
-    if (!table.hasRoomFor(2 * RUNTIME_WRITES_MAX, planned.caller.key, valueText(planned.limit)))
-      throw refused("room in memory; shorten notes, unset some, or raise RUNTIME_LIMITS_MAX");
+    const nowUs = this.#limits.nowUs();
+    const plan = planLimit(rules, this.#limits, each, who, nowUs);
+    const { untilUs } = plan.limit;
+    const { limitsUntilMaxMs } = this.#options.settings;
+    if (each.change.kind === "none") return plan;
     if (each.until !== undefined && untilUs <= nowUs) throw refused("an end that is yet to come");
-    if (untilMaxUs !== undefined && (untilUs === 0 || untilUs - nowUs > untilMaxUs))
+    if (limitsUntilMaxMs === undefined) return plan;
+    const untilMaxUs = limitsUntilMaxMs * MICROS_PER_MILLI;
+    if (untilUs === 0 || untilUs - nowUs > untilMaxUs)
       throw refused(`an end within the ${durationWords(untilMaxUs / MICROS_PER_SECOND)} of LIMITS_UNTIL_MAX`);
-    return planned;
-  }
-
-  #shown({ caller, limit, before, after }: PlannedLimit) {
-    return { ...keyView(caller.key), before, after, ...untilView(limit) };
-  }
-
-  async #fullWords(): Promise<string> {
-    const { size } = this.#options.table;
-    const inForce = Object.values((await this.counts()).inForce).reduce((sum, count) => sum + count, 0);
-    const old = `${size - inForce} of the ${size} kept ended or were unset in the last 30 days and still count`;
-    return `expected at most twice RUNTIME_LIMITS_MAX limits; ${old}; raise it in all processes`;
-  }
-
-  #concluded(asked: SetLimit, written: RuntimeWritten | undefined, full: string): SetLimit {
-    if (written?.outcome === "written") return asked;
-    if (written?.outcome === "full") return { ...asked, outcome: "refused", says: full };
-    const now = written?.kept === undefined ? undefined : readValue(written.kept.value);
-    return {
-      ...asked,
-      outcome: "conflict",
-      says: "somebody else has changed it meanwhile",
-      now: limitView(now),
-    };
+    return plan;
   }
 
   /** Which processes have the change, and, if a file is kept, whether it has it. */
   async #whenInForce(head: RuntimeHead): Promise<SetAnswer["processes"]> {
-    const { shared, table } = this.#options;
-    if (shared !== undefined) {
-      const { all, waiting } = await confirmed(shared, head);
-      return { count: all.length, confirmed: all.length - waiting.length, waiting: waiting.map(({ name }) => name) };
+    const { shared, beat } = this.#options;
+    // Once this process is equal to the store, whoever has as new a version has the change, whatever the store lost meanwhile.
+    await this.#sync.poll().catch(() => undefined);
+    const saved = async () => {
+      for (let look = 1; !this.#sync.isSaved && look < LOOKS_MAX; look++) await sleep();
+      return this.#sync.isSaved ? {} : ({ is_saved: false } as const);
+    };
+    if (shared === undefined) return { count: 1, confirmed: 1, waiting: [], ...(await saved()) };
+    await beat?.();
+    for (let look = 1; ; look++) {
+      const all = (await shared.register.beat(undefined)).all.filter(({ name }) => name !== "");
+      const version = Math.max(head.version, this.#sync.version);
+      const waiting = all.filter((process) => process.version < version).map(({ name }) => name);
+      if (waiting.length === 0 || look === LOOKS_MAX)
+        return { count: all.length, confirmed: all.length - waiting.length, waiting };
+      await sleep();
     }
-    const { changes } = table;
-    for (let look = 0; table.savedChanges < changes && look < LOOKS_MAX; look++)
-      await new Promise((resolve) => setTimeout(resolve, LOOK_MS));
-    return { count: 1, confirmed: 1, waiting: [], ...(table.savedChanges < changes ? { is_saved: false } : {}) };
   }
 
-  /** What is in force of a limit; undefined if it was unset or has ended. */
-  #view({ key, rule }: FoundCaller, { value, atUs }: KeptLimit): RuntimeLimitReport | undefined {
-    const limit = readValue(value);
-    if (limit === undefined || !isInForce(limit, this.#options.limits.nowUs())) return undefined;
+  #view(row: RuntimeRow): RuntimeLimitReport {
+    const { limit, atUs } = row;
+    const effect = this.#effectOf(row);
     return {
-      ...keyView(key),
-      kind: limit.change.kind,
-      ...limitView(limit),
+      ...keyView(row.key),
+      kind: limit?.change.kind ?? "unreadable",
+      ...(limit && limitView(limit)),
       set_at: isoTime(atUs),
       seen_us: atUs,
-      ...(rule === undefined
-        ? { says: isHiddenKey(key) ? HIDDEN_RULE : "no rule with limits matches, so it does nothing" }
-        : { rule: textOf(rule.path), limits: wordsAfter(limit, rule) }),
+      ...(effect && "says" in effect ? { says: effect.says } : {}),
+      ...(effect && "rule" in effect && limit ? effectView(limit, effect.rule) : {}),
     };
   }
 }
+
+type HashedRow = readonly [hash: number, row: RuntimeRow];
+type Order = (one: HashedRow, other: HashedRow) => number;
+
+const sleep = () => new Promise((resolve) => setTimeout(resolve, LOOK_MS));
 
 function refused(expected: string): RequestError {
   return new RequestError("REQUEST_LIMIT", `expected ${expected}`);
 }
 
-function keyView({ domain, entries }: RuntimeKey) {
-  return { domain: textOf(domain), entries: entries.map(writtenEntry).map(shownEntry) };
+function shownPlan({ key, limit, before, after }: PlannedLimit) {
+  return { ...keyView(key), before, after, ...untilView(limit) };
 }
 
-function writtenEntry([key, value]: readonly [string, string]): WrittenEntry {
-  const valueBase64 = base64Unless(value);
-  const entry = { key: textOf(key), value: textOf(value) };
-  return valueBase64 === undefined ? entry : { ...entry, valueBase64 };
+/** A key that can't be read is shown as it is kept. */
+function keyView(key: string) {
+  const { domain, entries } = readKey(key) ?? { domain: key, entries: [] };
+  return { domain: textOf(domain), entries: entries.map(([name, value]) => shownEntry(writtenEntry(name, value))) };
+}
+
+function nameOf({ key }: RuntimeRow): string {
+  const { domain, entries } = keyView(key);
+  return `${domain} ${entries.map((entry) => `${entry.key}=${entry.value}`).join(",")}`;
+}
+
+function effectView(limit: RuntimeLimit, rule: Rule) {
+  return { rule: textOf(rule.path), limits: wordsAfter(limit, rule) };
 }
 
 function untilView({ untilUs }: RuntimeLimit): { until?: string } {
   return untilUs === 0 ? {} : { until: isoTime(untilUs) };
 }
 
-/** The change as PUT /limits takes it; `unset` after DELETE. */
+/** A limit as PUT /limits takes it; `unset` after DELETE. */
+function limitView(limit: RuntimeLimit): object {
+  const { change, note, who } = limit;
+  return { ...changeView(change), ...untilView(limit), ...(note === "" ? {} : { note }), who };
+}
+
 function changeView(change: RuntimeChange): object {
   switch (change.kind) {
     case "amounts":
@@ -344,11 +385,4 @@ function amountView({ limit, requests, unit, burst }: RuntimeAmount): object {
     ...(unit === Unit.unknown ? {} : { unit: UNIT_NAMES[unit] }),
     ...(burst === undefined ? {} : { burst }),
   };
-}
-
-/** A limit as the pages show it. */
-function limitView(limit: RuntimeLimit | undefined): object {
-  if (limit === undefined) return {};
-  const { change, note, who } = limit;
-  return { ...changeView(change), ...untilView(limit), ...(note === "" ? {} : { note }), who };
 }

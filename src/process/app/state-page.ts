@@ -70,7 +70,7 @@ export async function readState(parts: AppParts, conditions: readonly Condition[
     keeps_top_keys: parts.topKeys !== undefined,
     /** Limits at run time by kind, and what keeps them from being up to date; `changes` grows with each change. */
     runtime_limits: {
-      in_force: inForce,
+      in_force: Object.fromEntries(Object.entries(inForce).filter(([, count]) => count > 0)),
       changed_at: changedUs === undefined ? null : isoTime(changedUs),
       changes,
       failures: sync.failures,

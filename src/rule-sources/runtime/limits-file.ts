@@ -5,21 +5,21 @@ import { readFile } from "node:fs/promises";
 import type { Log } from "../../engine/base/log.ts";
 import { errorCode, errorMessage } from "../../engine/base/thrown.ts";
 import { isoTime } from "../../engine/base/units.ts";
-import type { KeptLimit } from "../../engine/runtime/runtime-limit.ts";
+import { type KeptLimit, keep } from "../../engine/runtime/runtime-limit.ts";
 import type { RuntimeTable } from "../../engine/runtime/runtime-table.ts";
 import { replaceFile } from "../files/replace-file.ts";
 
 /** The `format` of the head line. */
 const FORMAT = "headgate limits 1";
 
-/** The limits of the file, in no order; none if there is no file, or if it can't be used, which is logged. */
-export async function readLimitsFile(path: string, log: Pick<Log, "warn">): Promise<readonly KeptLimit[]> {
+/** The limits of the file, in no order; undefined if there is no file, or if it can't be used, which is logged. */
+export async function readLimitsFile(path: string, log: Pick<Log, "warn">): Promise<readonly KeptLimit[] | undefined> {
   try {
     return readLimits(await readFile(path, "utf8"));
   } catch (cause) {
-    if (errorCode(cause) === "ENOENT") return [];
-    log.warn({ file: path, reason: errorMessage(cause) }, "can't read the limits in LIMITS_CACHE");
-    return [];
+    if (errorCode(cause) !== "ENOENT")
+      log.warn({ file: path, reason: errorMessage(cause) }, "can't read the limits in LIMITS_CACHE");
+    return undefined;
   }
 }
 
@@ -37,17 +37,15 @@ function readLimits(text: string): readonly KeptLimit[] {
   return lines.map((line, i) => {
     const [, atUs, key = "", value = ""] = /^(\d{1,16}) (\[.*\]) (\{.*\})$/.exec(line) ?? [];
     if (atUs === undefined) throw new Error(`expected a time, a key and a value in line ${i + 2}`);
-    return { key, value, atUs: Number(atUs) };
+    return keep(key, value, Number(atUs));
   });
 }
 
+/** What is readable; the rest would spoil the file. */
 function* linesOf(table: RuntimeTable, nowUs: number): Generator<string> {
-  const { generation } = table;
-  const places = [...table.places()].filter((place) => table.isCurrent(place));
-  yield JSON.stringify({ format: FORMAT, saved_at: isoTime(nowUs), count: places.length });
-  for (const place of places) {
-    if (table.generation !== generation) throw new Error("the table was compacted meanwhile; writing it again");
-    const { key, value, atUs } = table.kept(place);
-    yield `${atUs} ${key} ${value}`;
-  }
+  const rows = [...table.entries()]
+    .map(([, row]) => row)
+    .filter(({ limit, parts }) => limit !== undefined && parts.length > 1);
+  yield JSON.stringify({ format: FORMAT, saved_at: isoTime(nowUs), count: rows.length });
+  for (const { atUs, key, value } of rows) yield `${atUs} ${key} ${value}`;
 }

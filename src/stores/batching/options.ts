@@ -31,8 +31,6 @@ export interface BatchingOptions {
   readonly onUndone?: (take: Pick<Take, "bucketKey" | "limit">) => void;
   /** The clock of the buckets, in place of the server's; for tests. */
   readonly injectedTime?: Clock;
-  /** Most limits at run time, with ended and unset ones. Default: 200,000. */
-  readonly runtimeLimitsMax?: number;
   /** Added to the names of servers in messages where there are two stores; begins with a blank. Default: empty. */
   readonly nameSuffix?: string;
 }
@@ -67,7 +65,6 @@ export function completeOptions(options: BatchingOptions): CompleteOptions {
     onFailed: (error) => observer.failed(error),
     onUndone: options.onUndone ?? (() => undefined),
     injectedTime: options.injectedTime,
-    runtimeLimitsMax: options.runtimeLimitsMax ?? 200_000,
     nameSuffix: options.nameSuffix ?? "",
   };
 }

@@ -43,7 +43,7 @@ export class ProcessCount implements ProcessCounts {
   async beat(): Promise<void> {
     if (this.#timer === undefined) return;
     const sentUs = this.#clock.nowUs();
-    const own = { id: this.#id, name: "", epoch: "", version: 0, calls: [] };
+    const own = { id: this.#id, name: "", version: 0, calls: [] };
     const answer = await this.#register.beat(own).catch(() => undefined);
     if (answer === undefined) return;
     const count = answer.all.filter(({ name }) => name === "").length;

@@ -1,9 +1,9 @@
-// The store that processes share, on any server or servers: passes takes to its backend, counts processes, keeps limits at run time. openRedisStore,
-// openClusterStore and openPostgresStore make it around their own backends.
+// The store that processes share, on any server or servers: passes takes to its backend, counts processes. openRedisStore, openClusterStore and
+// openPostgresStore make it around their own backends.
 
 import type { Clock } from "../../engine/base/clock.ts";
 import type { TakeGroup } from "../../engine/domain/take.ts";
-import type { RuntimeStore } from "../runtime-store.ts";
+import type { ProcessRegister } from "../process-register.ts";
 import type { SettleListener, Store, StoreHealth } from "../store.ts";
 import { ProcessCount } from "./process-count.ts";
 
@@ -22,17 +22,20 @@ export interface Backend extends StoreHealth {
 }
 
 /** Connects in the background. A take is answered in a later turn, except one that can't be sent at all. */
-export class SharedStore<B extends Backend = Backend> implements Store, StoreHealth {
+export class SharedStore<B extends Backend = Backend, A = unknown> implements Store, StoreHealth {
   readonly backend: B;
   /** Begins to count at the first question. */
   readonly processes: ProcessCount;
-  readonly runtime: RuntimeStore;
+  readonly register: ProcessRegister;
+  /** How the server is asked what is no take. */
+  readonly aside: A;
   #isClosed = false;
 
-  constructor(backend: B, runtime: RuntimeStore, clock: Clock) {
+  constructor(backend: B, aside: A, register: ProcessRegister, clock: Clock) {
     this.backend = backend;
-    this.runtime = runtime;
-    this.processes = new ProcessCount(runtime, clock);
+    this.aside = aside;
+    this.register = register;
+    this.processes = new ProcessCount(register, clock);
     backend.start();
   }
 

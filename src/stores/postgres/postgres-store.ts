@@ -12,9 +12,9 @@ import type { LinkEvents } from "../batching/link.ts";
 import { type BatchingOptions, completeOptions } from "../batching/options.ts";
 import type { ReplyReader } from "../batching/reply.ts";
 import { type Backend, SharedStore } from "../batching/shared-store.ts";
-import type { RuntimeStore } from "../runtime-store.ts";
 import type { SettleListener } from "../store.ts";
 import type { PostgresTarget } from "../store-address.ts";
+import { type Aside, openAside } from "./aside.ts";
 import { isPlain, PostgresBatch, storedKey } from "./batch.ts";
 import type { PostgresConnection, SessionSettings } from "./connect.ts";
 import { describeTrouble } from "./connect-trouble.ts";
@@ -22,6 +22,7 @@ import { Housekeeping } from "./housekeeping.ts";
 import { PostgresLink } from "./link.ts";
 import { LockedKeys, NOT_PLAIN, Queue, UNKNOWN_HOLDER } from "./locked-keys.ts";
 import { BatchSettlement, settleLocked } from "./locked-takes.ts";
+import { postgresProcessRegister } from "./process-register.ts";
 import {
   isRefusal,
   isWorthRepeating,
@@ -30,7 +31,6 @@ import {
   ranNothing,
   waitedTooLong,
 } from "./refusals.ts";
-import { postgresRuntimeStore } from "./runtime-store.ts";
 import { readTakeEach, TAKE_EACH, takeEachArguments } from "./take-each.ts";
 
 /** Options of a PostgreSQL store, with their defaults. */
@@ -74,15 +74,16 @@ const CLOSED_ERROR = new StoreError(
 const PLAIN_UNDER_WAY_MAX = 2;
 
 /** Opens the store, which connects automatically and keeps trying. Never throws because PostgreSQL is away: `trouble` says so. */
-export function openPostgresStore(options: PostgresStoreOptions): SharedStore<PostgresBackend> {
+export function openPostgresStore(options: PostgresStoreOptions): SharedStore<PostgresBackend, Aside> {
   const backend = new PostgresBackend(options);
-  return new SharedStore(backend, backend.runtime, completeOptions(options).clock);
+  const { aside } = backend;
+  return new SharedStore(backend, aside, postgresProcessRegister(aside), completeOptions(options).clock);
 }
 
 /** One PostgreSQL and the connections to it. */
 export class PostgresBackend extends Intake<PostgresBatch> implements Backend {
   readonly housekeeping: Housekeeping;
-  readonly runtime: RuntimeStore;
+  readonly aside: Aside;
   readonly #options: PostgresStoreOptions;
   /** Connections for takes. */
   readonly #links: readonly PostgresLink[];
@@ -118,16 +119,14 @@ export class PostgresBackend extends Intake<PostgresBatch> implements Backend {
     const silenceMs = silenceUsMax / MICROS_PER_MILLI;
     this.housekeeping = new Housekeeping({ link: this.#asideLink, silenceMs, injectedTime });
     const { target } = options;
-    const { clock, runtimeLimitsMax: limitsMax } = this.options;
-    const { serverTime } = this;
-    this.runtime = postgresRuntimeStore({
+    this.aside = openAside({
       link: this.#asideLink,
+      others: this.#links,
       target,
       silenceMs,
       keyPrefix,
-      limitsMax,
-      clock,
-      serverTime,
+      clock: this.options.clock,
+      serverTime: this.serverTime,
     });
   }
 

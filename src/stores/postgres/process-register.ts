@@ -14,7 +14,7 @@ const LONG = `interval '${PROCESS_GONE_MS} milliseconds'`;
 const GONE = `seen_at NOT BETWEEN clock_timestamp() - ${LONG} AND clock_timestamp() + ${LONG}`;
 
 /** The register. */
-export function postgresProcessRegister(ask: Aside): ProcessRegister {
+export function postgresProcessRegister({ ask }: Aside): ProcessRegister {
   return {
     async beat(own) {
       let isNew = false;

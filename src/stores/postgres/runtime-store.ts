@@ -1,90 +1,57 @@
-// Limits at run time in PostgreSQL (sql/runtime_limits.sql), over the connection that carries no takes.
+// Limits at run time in PostgreSQL (sql/runtime_limits.sql).
 
-import { randomUUID } from "node:crypto";
-import type { Clock } from "../../engine/base/clock.ts";
-import type { ServerTime } from "../batching/server-time.ts";
-import {
-  headText,
-  RUNTIME_EVENTS_MAX,
-  type RuntimeStore,
-  type RuntimeWrite,
-  readEvent,
-  readHead,
-  readKept,
-  readWritten,
-} from "../runtime-store.ts";
-import { type AsideOptions, openAside } from "./aside.ts";
+import { RUNTIME_LIMITS_AT_ONCE, type RuntimeStore, readHead, readKept, readWritten } from "../runtime-store.ts";
+import type { Aside } from "./aside.ts";
 import { textArray } from "./batch.ts";
-import { postgresProcessRegister } from "./process-register.ts";
 
-/** Limits read by one statement. */
-const ROWS_MAX = 1_000;
-interface RuntimeStoreOptions extends AsideOptions {
-  /** Most limits, with ended and unset ones. */
-  readonly limitsMax: number;
-  readonly clock: Clock;
-  readonly serverTime: ServerTime;
-}
+type Changes = Parameters<RuntimeStore["write"]>[0];
 
-/** The store. */
-export function postgresRuntimeStore(options: RuntimeStoreOptions): RuntimeStore {
-  const { limitsMax, clock, serverTime } = options;
-  const ask = openAside(options);
-  const write = async (changes: readonly RuntimeWrite[], lostHead: string | null = null) => {
-    const numbers = (of: (change: RuntimeWrite) => number | undefined) =>
+const KEPT = "key, at_us || ' ' || mark || ' ' || value";
+
+/** The store. It has at most `limitsMax` limits, ended and unset ones included. */
+export function postgresRuntimeStore({ ask, nowUs }: Aside, limitsMax: number): RuntimeStore {
+  const write = async (changes: Changes, ...repair: readonly (number | null)[]) => {
+    const numbers = (of: (change: Changes[number]) => number | undefined) =>
       `{${changes.map((each) => of(each) ?? "NULL").join()}}`;
     const rows = await ask(
-      "SELECT unnest(write_runtime_limits($1, $2, $3::bigint, $4::bigint, $5, $6::text[], $7::text[], $8::bigint[], $9::bigint[]))",
-      randomUUID(),
+      "SELECT unnest(write_runtime_limits($1, $2::bigint, $3::bigint, $4::bigint, $5::bigint, $6::text[], $7::bigint[], $8::bigint[], $9::bigint[], $10::text[]))",
       String(limitsMax),
-      String(RUNTIME_EVENTS_MAX),
-      lostHead,
+      ...repair.map((number) => (number === null ? null : String(number))),
       textArray(changes.map(({ key }) => key)),
-      textArray(changes.map(({ value }) => value)),
       numbers(({ expectedUs }) => expectedUs),
       numbers(({ atUs }) => atUs),
+      numbers(({ mark }) => mark),
+      textArray(changes.map(({ value }) => value)),
     );
-    const [head = "", ...texts] = rows.map(([text]) => text ?? "");
-    return {
-      head: readHead(head),
-      written: changes.map(({ key, value }, i) => readWritten(texts[i] ?? "", key, value)),
-    };
+    const [head = "", ...written] = rows.map(([text]) => text ?? "");
+    return { head: readHead(head), written: changes.map(({ key }, i) => readWritten(written[i] ?? "", key)) };
   };
-  const events = async (condition: string, ...values: readonly string[]) => {
+  const read = async (condition: string, ...values: readonly string[]) => {
     const rows = await ask(
-      `SELECT version, at_us, key, value, before FROM runtime_event WHERE prefix = $1 AND ${condition}`,
+      `SELECT ${KEPT}, version FROM runtime_limit WHERE prefix = $1 AND ${condition} LIMIT ${RUNTIME_LIMITS_AT_ONCE}`,
       ...values,
     );
-    return rows.map((row) => readEvent(row.join("\n")));
+    const last = rows.length < RUNTIME_LIMITS_AT_ONCE ? undefined : rows.at(-1);
+    return { limits: rows.flatMap(([key, text]) => readKept(key ?? "", text ?? "")), last };
   };
   return {
-    ...postgresProcessRegister(ask),
-    nowUs: () => serverTime.estimateUs(clock.nowUs()),
+    nowUs,
     async head() {
-      const text = "SELECT concat_ws(' ', epoch, version, count, at_us) FROM runtime_head WHERE prefix = $1";
-      const [row] = await ask(text);
+      const [row] = await ask("SELECT version || ' ' || mark FROM runtime_limit WHERE prefix = $1 AND key = ''");
       return readHead(row?.[0] ?? "");
     },
-    async changesAfter(version, head) {
-      if (head.version - version > RUNTIME_EVENTS_MAX) return undefined;
-      const found = await events("version > $2::bigint ORDER BY version", String(version));
-      return found.length < head.version - version ? undefined : found.map(({ kept }) => kept);
+    async changes(after, upTo) {
+      const between = "key <> '' AND version > $2::bigint AND version <= $3::bigint ORDER BY version";
+      const { limits, last } = await read(between, String(after), String(upTo));
+      return { limits, upTo: last === undefined ? upTo : Number(last[2]) };
     },
-    async *all() {
-      let last = "";
-      for (;;) {
-        const text =
-          "SELECT key, at_us || ' ' || value FROM runtime_limit WHERE prefix = $1 AND key > $2 ORDER BY key LIMIT $3::int";
-        const rows = await ask(text, last, String(ROWS_MAX));
-        yield rows.flatMap(([key, kept]) => readKept([key ?? "", kept ?? ""]));
-        if (rows.length < ROWS_MAX) return;
-        last = rows.at(-1)?.[0] ?? "";
-      }
+    async all(from) {
+      const { limits, last } = await read("key > $2 ORDER BY key", from);
+      return { limits, next: last?.[0] ?? undefined };
     },
-    write: (changes) => write(changes),
-    async renew(head) {
-      await write([], headText(head));
+    write: (changes) => write(changes, null, null, null),
+    async repair({ version, digest: old }, digest) {
+      await write([], version, old, digest);
     },
-    history: (key, countMax) => events("key = $2 ORDER BY version DESC LIMIT $3::int", key, String(countMax)),
   };
 }

@@ -8,6 +8,7 @@ import type { RedisNode } from "./redis-node.ts";
 
 /** Where these commands go. */
 export interface AsideOptions {
+  readonly kind: "redis";
   readonly keyPrefix: string;
   /** The node that keeps a key now, if it is known. */
   readonly nodeOf: (key: string) => RedisNode | undefined;

@@ -19,6 +19,7 @@ import { type Backend, SharedStore } from "../batching/shared-store.ts";
 import { ShardedCalls, type Shards } from "../sharded/sharded-calls.ts";
 import type { SettleListener } from "../store.ts";
 import type { TcpAddress } from "../store-address.ts";
+import type { AsideOptions } from "./aside.ts";
 import type { RedisBatch } from "./batch.ts";
 import { ClusterTags, keySlot, SLOTS } from "./cluster-tags.ts";
 import {
@@ -30,8 +31,8 @@ import {
 } from "./cluster-topology.ts";
 import { CLUSTER_NODE, nameOfTarget } from "./connect-trouble.ts";
 import { fixedServer } from "./link.ts";
+import { redisProcessRegister } from "./process-register.ts";
 import { type Redirected, RedisNode, type RedisNodeOptions, type RedisOptions } from "./redis-node.ts";
-import { redisRuntimeStore } from "./runtime-store.ts";
 import { loadScript } from "./scripts.ts";
 import { TagCount } from "./tag-count.ts";
 
@@ -50,13 +51,13 @@ export interface ClusterStoreOptions extends RedisOptions {
 }
 
 /** Opens the store, which finds and connects its nodes in the background. Never throws because they are away; `trouble` reports it. */
-export function openClusterStore(options: ClusterStoreOptions): SharedStore<ClusterBackend> {
+export function openClusterStore(options: ClusterStoreOptions): SharedStore<ClusterBackend, AsideOptions> {
   const backend = new ClusterBackend(options);
   const { keyPrefix = "" } = options;
   const nodeOf = (key: string) => backend.ownerOf(keySlot(key));
-  const { clock, runtimeLimitsMax } = completeOptions(options);
-  const runtime = redisRuntimeStore({ keyPrefix, nodeOf, clock, limitsMax: runtimeLimitsMax });
-  return new SharedStore(backend, runtime, clock);
+  const { clock } = completeOptions(options);
+  const aside = { kind: "redis", keyPrefix, nodeOf, clock } as const;
+  return new SharedStore(backend, aside, redisProcessRegister(aside), clock);
 }
 
 interface ClusterNode {

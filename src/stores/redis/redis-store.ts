@@ -2,10 +2,11 @@
 
 import { completeOptions } from "../batching/options.ts";
 import { SharedStore } from "../batching/shared-store.ts";
+import type { AsideOptions } from "./aside.ts";
 import type { RedisTarget } from "./connect.ts";
 import { fixedServer } from "./link.ts";
+import { redisProcessRegister } from "./process-register.ts";
 import { RedisNode, type RedisOptions } from "./redis-node.ts";
-import { redisRuntimeStore } from "./runtime-store.ts";
 import { loadScript } from "./scripts.ts";
 import { SentinelFinder, type SentinelTarget } from "./sentinel-finder.ts";
 
@@ -16,7 +17,7 @@ export interface RedisStoreOptions extends RedisOptions {
 }
 
 /** Opens the store, which connects in the background. Never throws because Redis is away; `trouble` reports it. */
-export function openRedisStore(options: RedisStoreOptions): SharedStore<RedisNode> {
+export function openRedisStore(options: RedisStoreOptions): SharedStore<RedisNode, AsideOptions> {
   const { target, keyPrefix = "", jitterSecondsMax = 0 } = options;
   const complete = completeOptions(options);
   const node = new RedisNode({
@@ -27,9 +28,6 @@ export function openRedisStore(options: RedisStoreOptions): SharedStore<RedisNod
     selfTestKeys: () => [`${keyPrefix}headgate:self-test`, `${keyPrefix}headgate:self-test:2`],
     jitterSecondsMax,
   });
-  return new SharedStore(
-    node,
-    redisRuntimeStore({ keyPrefix, nodeOf: () => node, clock: complete.clock, limitsMax: complete.runtimeLimitsMax }),
-    complete.clock,
-  );
+  const aside = { kind: "redis", keyPrefix, nodeOf: () => node, clock: complete.clock } as const;
+  return new SharedStore(node, aside, redisProcessRegister(aside), complete.clock);
 }

@@ -1,89 +1,66 @@
-// Limits at run time in Redis: a head, a sorted set of the newest changes, and a hash, which is read in parts, so that no command holds the
-// server for long. All keys have one hash tag, so that one script (lua/runtime_limits.lua) can write them on a cluster, too.
+// Limits at run time in Redis: a hash, which is read in parts, so that no command holds the server for long, and the order of the newest
+// changes. Both have one hash tag, so that one script (lua/runtime_limits.lua) can write them on a cluster, too.
 
-import { randomUUID } from "node:crypto";
 import {
   headText,
-  RUNTIME_EVENTS_MAX,
+  RUNTIME_CHANGES_MAX,
+  RUNTIME_LIMITS_AT_ONCE,
   type RuntimeStore,
-  type RuntimeWrite,
-  readEvent,
   readHead,
   readKept,
   readWritten,
 } from "../runtime-store.ts";
 import { Aside, type AsideOptions, textOrNone, texts } from "./aside.ts";
-import { redisProcessRegister } from "./process-register.ts";
 import { textOfRuntimeScript } from "./scripts.ts";
 
-/** Limits, and changes of the history, that are read at once. */
-const LIMITS_AT_ONCE = 1_000;
-const EVENTS_AT_ONCE = 500;
-
-interface RuntimeStoreOptions extends AsideOptions {
-  /** Most limits, with ended and unset ones. */
-  readonly limitsMax: number;
-}
-
-/** The store. */
-export function redisRuntimeStore(options: RuntimeStoreOptions): RuntimeStore {
-  const { keyPrefix, limitsMax } = options;
-  const prefix = `${keyPrefix}{headgate:limits}:`;
-  const keys = [`${prefix}head`, `${prefix}history`, `${prefix}limits`] as const;
-  const [headKey, historyKey, limitsKey] = keys;
+/** The store. It has at most `limitsMax` limits, ended and unset ones included. */
+export function redisRuntimeStore(options: AsideOptions, limitsMax: number): RuntimeStore {
+  const prefix = `${options.keyPrefix}{headgate:limits}:`;
+  const [limitsKey, orderKey] = [`${prefix}callers`, `${prefix}changes`];
+  const aside = new Aside(options, limitsKey);
   const script = textOfRuntimeScript();
-  const aside = new Aside(options, headKey);
-  const ask = (name: string, ...args: readonly string[]) => aside.ask(name, ...args);
-  const write = async (changes: readonly RuntimeWrite[], lost = "") => {
-    const values = changes.flatMap(({ key, value, expectedUs, atUs }) => [
-      key,
-      value,
-      String(expectedUs ?? ""),
-      String(atUs ?? ""),
-    ]);
-    const bounds = [String(limitsMax), String(RUNTIME_EVENTS_MAX)];
-    const reply = texts(await ask("eval", script, "3", ...keys, randomUUID(), ...bounds, lost, ...values));
-    const written = changes.map(({ key, value }, i) => readWritten(reply[i + 1] ?? "", key, value));
-    return { head: readHead(reply[0] ?? ""), written };
-  };
-  const events = async (name: string, ...range: readonly string[]) =>
-    texts(await ask(name, historyKey, ...range)).map(readEvent);
+  const run = async (...args: readonly string[]) =>
+    texts(
+      await aside.ask(
+        "eval",
+        script,
+        "2",
+        limitsKey,
+        orderKey,
+        String(limitsMax),
+        String(RUNTIME_CHANGES_MAX),
+        ...args,
+      ),
+    );
   return {
-    ...redisProcessRegister(options),
     nowUs: () => aside.nowUs(),
-    head: async () => readHead(textOrNone(await ask("get", headKey))),
-    async changesAfter(version, head) {
-      const found: ReturnType<typeof readEvent>[] = [];
-      while (found.length < head.version - version) {
-        const last = version + found.length;
-        const part = await events("zrangebyscore", `(${last}`, "+inf", "LIMIT", "0", String(EVENTS_AT_ONCE));
-        if (part[0]?.version !== last + 1) return undefined;
-        found.push(...part);
-      }
-      return found.map(({ kept }) => kept);
+    head: async () => readHead(textOrNone(await aside.ask("hget", limitsKey, ""))),
+    async changes(after, upTo) {
+      const range = [`(${after}`, String(upTo), "WITHSCORES", "LIMIT", "0", String(RUNTIME_LIMITS_AT_ONCE)];
+      const found = texts(await aside.ask("zrangebyscore", orderKey, ...range));
+      const keys = found.filter((_, i) => i % 2 === 0);
+      const limits = keys.length === 0 ? [] : texts(await aside.ask("hmget", limitsKey, ...keys));
+      return {
+        limits: limits.flatMap((text, i) => readKept(keys[i] as string, text)),
+        upTo: keys.length < RUNTIME_LIMITS_AT_ONCE ? upTo : Number(found.at(-1)),
+      };
     },
-    async *all() {
-      let cursor = "0";
-      do {
-        const reply = await ask("hscan", limitsKey, cursor, "COUNT", String(LIMITS_AT_ONCE));
-        const [next, part]: unknown[] = Array.isArray(reply) ? reply : [];
-        cursor = textOrNone(next);
-        yield texts(part).flatMap((key, i, all) => (i % 2 === 0 ? readKept([key, all[i + 1] ?? ""]) : []));
-      } while (cursor !== "0");
+    async all(from) {
+      const reply = await aside.ask("hscan", limitsKey, from || "0", "COUNT", String(RUNTIME_LIMITS_AT_ONCE));
+      const [cursor, part]: unknown[] = Array.isArray(reply) ? reply : [];
+      const next = textOrNone(cursor);
+      const limits = texts(part).flatMap((key, i, all) => (i % 2 === 0 ? readKept(key, all[i + 1] ?? "") : []));
+      return { limits, next: next === "0" ? undefined : next };
     },
-    write: (changes) => write(changes),
-    async renew(head) {
-      await write([], headText(head));
+    async write(changes) {
+      const values = changes.flatMap(({ key, expectedUs = "", atUs, mark, value }) =>
+        [key, expectedUs, atUs, mark, value].map(String),
+      );
+      const [head = "", ...written] = await run("", "", ...values);
+      return { head: readHead(head), written: changes.map(({ key }, i) => readWritten(written[i] ?? "", key)) };
     },
-    async history(key, countMax) {
-      const found = [];
-      for (let from = "+inf"; found.length < countMax; ) {
-        const part = await events("zrevrangebyscore", from, "-inf", "LIMIT", "0", String(EVENTS_AT_ONCE));
-        found.push(...part.filter(({ kept }) => kept.key === key));
-        if (part.length < EVENTS_AT_ONCE) break;
-        from = `(${part.at(-1)?.version}`;
-      }
-      return found.slice(0, countMax);
+    async repair(head, digest) {
+      await run(headText(head), String(digest));
     },
   };
 }

@@ -1,9 +1,8 @@
-// `headgate limits list`, `history` and `export`: shows limits at run time, and writes them as `import` reads them.
+// `headgate limits list` and `export`: shows limits at run time, and writes them as `import` reads them.
 
 import { visible } from "../../engine/base/visible.ts";
 import { typedText } from "../../engine/domain/entry-text.ts";
 import { askAdmin } from "./admin-call.ts";
-import type { TypedDescriptor } from "./arguments.ts";
 import type { ServerFlags, ShownLimit } from "./limits-text.ts";
 import { jsonText, paint, type Terminal } from "./terminal.ts";
 
@@ -31,27 +30,6 @@ export async function exportLimits(flags: ListFlags, terminal: Terminal): Promis
     const asked: Readonly<Record<string, unknown>> = { ...limit, entries: limit.entries.map(withoutText) };
     terminal.out(`${JSON.stringify(Object.fromEntries(EXPORTED.map((key) => [key, asked[key]])))}\n`);
   }
-}
-
-export async function showHistory(
-  domain: string,
-  [entries = []]: readonly TypedDescriptor[],
-  flags: ServerFlags,
-  terminal: Terminal,
-): Promise<void> {
-  const query = new URLSearchParams({ domain, descriptor: typedText(entries) });
-  const answer = await askAdmin<{ history: readonly ShownLimit[] }>(
-    flags,
-    `/limits/history?${query}`,
-    "history",
-    terminal,
-  );
-  if (answer === undefined) return;
-  if (flags.json) terminal.out(jsonText(answer));
-  else if (answer.history.length === 0) terminal.out("no changes are known\n");
-  else
-    for (const change of answer.history)
-      terminal.out(`${visible(`${change.at}  ${change.who}  ${wordsOf(change)}${endOf(change)}`)}\n`);
 }
 
 /** A value that isn't UTF-8 is written as its bytes alone. */

@@ -3,6 +3,8 @@
 import { visible } from "../../engine/base/visible.ts";
 import { typedText } from "../../engine/domain/entry-text.ts";
 import type { SetAnswer, SetLimit } from "../../operate/http/limit-pages.ts";
+import { RUNTIME_UNTIL_SECONDS_MAX, untilMs } from "../../operate/http/read-asked-limit.ts";
+import { expected } from "./arguments.ts";
 import { paint, type Terminal } from "./terminal.ts";
 
 /** Where to ask, and how to print. */
@@ -25,11 +27,15 @@ export function exitCodeOf(limits: readonly SetLimit[]): number {
 
 const SECONDS = { s: 1, m: 60, h: 3_600, d: 86_400 } as const;
 
-/** Reads an end: a duration from now, or a time, which the server checks. */
+/** Reads an end: a duration from now, or a time. */
 export function parseUntil(text: string): object {
-  const [, number, unit] = /^([1-9]\d{0,8})([smhd])$/.exec(text) ?? [];
-  if (number === undefined) return { until: text };
-  return { until_seconds: Number(number) * SECONDS[unit as keyof typeof SECONDS] };
+  const [, number, unit] = /^(\d{1,9})([smhd])$/.exec(text) ?? [];
+  const seconds = Number(number) * SECONDS[(unit ?? "s") as keyof typeof SECONDS];
+  if (seconds >= 1 && seconds <= RUNTIME_UNTIL_SECONDS_MAX) return { until_seconds: seconds };
+  if (untilMs(text) !== undefined) return { until: text };
+  throw expected(
+    `expected a duration such as 90s, 30m, 2h or 7d, at most ${RUNTIME_UNTIL_SECONDS_MAX / SECONDS.d}d, or a time such as 2026-12-24T18:00:00Z, got '${text}'`,
+  );
 }
 
 /** The outcome of one change. */

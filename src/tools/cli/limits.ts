@@ -10,7 +10,7 @@ import { oneOf } from "../../process/settings/value-types.ts";
 import { askAdmin, askedDescriptor } from "./admin-call.ts";
 import { DESCRIPTORS, descriptorParser, expected, readAs, someText, type TypedDescriptor, whole } from "./arguments.ts";
 import { asking, type ProgramCommand } from "./command.ts";
-import { exportLimits, type ListFlags, listLimits, showHistory } from "./limits-list.ts";
+import { exportLimits, type ListFlags, listLimits } from "./limits-list.ts";
 import { exitCodeOf, parseUntil, processesText, resultText, type ServerFlags } from "./limits-text.ts";
 import { jsonText, type Terminal } from "./terminal.ts";
 
@@ -48,7 +48,6 @@ export function addLimits(program: ProgramCommand, terminal: Terminal): void {
   headgate limits exempt edge tenant=probe
   headgate limits unset edge tenant=acme
   headgate limits list --domain edge
-  headgate limits history edge tenant=acme
   headgate limits export > limits.jsonl
   headgate limits import customers.csv --dry-run
   headgate limits block edge tenant=acme --rules rules/ --dry-run calls.jsonl.gz
@@ -91,13 +90,6 @@ function addReading(limits: ProgramCommand, terminal: Terminal): void {
     .description("Lists the limits at run time in force, with their ends and notes, and those whose rule has gone.")
     .option("-d, --domain <name>", "only those of this domain", someText("a domain"))
     .action((flags: ListFlags) => listLimits(flags, terminal));
-  asking(limits, "history", "who changed a caller's limits")
-    .description("Lists the changes of a caller's limits at run time, the newest first: when, who, what, why.")
-    .argument("<domain>", "domain of the calls", someText("a domain"))
-    .argument("<descriptor>", DESCRIPTORS, descriptorParser(terminal))
-    .action((domain: string, descriptors: readonly TypedDescriptor[], flags: ServerFlags) =>
-      showHistory(domain, descriptors, flags, terminal),
-    );
 }
 
 function addFiles(limits: ProgramCommand, terminal: Terminal): void {
@@ -147,7 +139,7 @@ function changing(
     )
     .argument("<domain>", "domain of the calls", someText("a domain"))
     .argument("<descriptor>", DESCRIPTORS, descriptorParser(terminal))
-    .option("--note <text>", "why, for the list and the history", someText("a note"))
+    .option("--note <text>", "why, for the list and the log", someText("a note"))
     .action(async (domain: string, [entries = []]: readonly TypedDescriptor[], flags: SetFlags) => {
       const limit = { domain, ...askedDescriptor(entries), ...whatOf(flags), ...flags.until, note: flags.note };
       if (typeof flags.dryRun === "string") {

@@ -3,9 +3,8 @@
 import type { RequestError } from "../../engine/base/errors.ts";
 import { getOrInsert } from "../../engine/base/get-or-insert.ts";
 import { type Descriptor, textOf } from "../../engine/domain/request.ts";
-import type { AppliedLimit } from "../../engine/limiter/applied-limit.ts";
-import type { LimitCall } from "../../engine/limiter/call.ts";
-import { wordsAfter } from "../../engine/limiter/runtime-check.ts";
+import type { AppliedLimit, LimitCall } from "../../engine/limiter/call.ts";
+import { wordsOfApplied } from "../../engine/limiter/runtime-check.ts";
 import { type AskedLimit, keyText } from "../../engine/runtime/runtime-limit.ts";
 import { descriptorText } from "./call-text.ts";
 
@@ -67,13 +66,13 @@ export class LimitsTally {
     const key = keyText({ domain, entries: entries.filter(([key]) => call.domain?.costEntries.has(key) !== true) });
     return getOrInsert(this.#met, key, () => {
       const owner = descriptorText(call, index, this.#hashesAll, call.domain?.costEntries);
-      const words = wordsAfter(applied.limit, applied.of);
+      const words = wordsOfApplied(applied);
       return { caller: `${textOf(domain)} ${owner}`, words, calls: 0, refused: 0, shadowed: 0, refused_by_old: 0 };
     });
   }
 }
 
 /** What a call brings along is changed only by a block or an exemption. */
-function doesSomething({ limit: { change } }: AppliedLimit, { hasOverride }: Descriptor): boolean {
-  return !hasOverride || change.kind === "block" || change.kind === "exempt";
+function doesSomething({ kind }: AppliedLimit, { hasOverride }: Descriptor): boolean {
+  return !hasOverride || kind === "block" || kind === "exempt";
 }

@@ -10,8 +10,8 @@ import type { LimiterObserver } from "../../engine/limiter/limiter-observer.ts";
 import { planLimit } from "../../engine/limiter/runtime-check.ts";
 import { RuntimeLimits } from "../../engine/limiter/runtime-limits.ts";
 import type { RuleSet } from "../../engine/rules/rule-set.ts";
-import { type AskedLimit, keyText, valueText } from "../../engine/runtime/runtime-limit.ts";
-import { newRuntimeTable, RuntimeTable } from "../../engine/runtime/runtime-table.ts";
+import { type AskedLimit, keep, valueText } from "../../engine/runtime/runtime-limit.ts";
+import { RuntimeTable } from "../../engine/runtime/runtime-table.ts";
 import { decodeRequest } from "../../grpc/rls/codec.ts";
 import { checkRequest } from "../../grpc/rls/service.ts";
 import { MemoryStore, type MemoryStoreOptions } from "../../stores/memory/memory-store.ts";
@@ -57,19 +57,18 @@ export class SimulatedService<Deciding extends MemoryStore> {
   readonly store: Deciding;
   readonly #ruleSet: RuleSet;
   readonly #limiter: Limiter;
-  readonly #limits: RuntimeTable | undefined;
+  readonly #limits: RuntimeLimits | undefined;
 
-  /** `limitsMax`: how many limits at run time there may be; undefined: none. */
+  /** `hasLimits`: there may be limits at run time. */
   constructor(
     ruleSet: RuleSet,
     settings: DecidingSettings,
     Store: new (options: MemoryStoreOptions) => Deciding,
-    limitsMax?: number,
+    hasLimits = false,
   ) {
     const { clock } = this;
     this.#ruleSet = ruleSet;
-    // Each may be twice as long as a service has room for.
-    if (limitsMax !== undefined) this.#limits = new RuntimeTable(newRuntimeTable(2 * limitsMax), 0);
+    if (hasLimits) this.#limits = new RuntimeLimits(new RuntimeTable(), clock);
     const observer = {
       ...SILENT_STORE_OBSERVER,
       evicted: (buckets: number) => {
@@ -88,7 +87,7 @@ export class SimulatedService<Deciding extends MemoryStore> {
         () => 1,
       ),
       statsBook: UNREAD_STATS,
-      runtime: this.#limits && new RuntimeLimits(this.#limits, clock),
+      runtime: this.#limits,
     });
     this.#limiter.useRules(ruleSet);
   }
@@ -112,7 +111,7 @@ export class SimulatedService<Deciding extends MemoryStore> {
 
   /** Number of limits at run time; undefined if there may be none. */
   get limitCount(): number | undefined {
-    return this.#limits?.size;
+    return this.#limits?.table.size;
   }
 
   /** Sets a limit at run time from `nowUs` on, or unsets it. Does nothing if there may be none. Returns why it can't be. */
@@ -120,15 +119,13 @@ export class SimulatedService<Deciding extends MemoryStore> {
     if (asked instanceof RequestError) return asked;
     if (this.#limits === undefined) return undefined;
     try {
-      const { caller, limit, known } = planLimit(this.#ruleSet, this.#limits, asked, "", nowUs);
-      const atUs = Math.max(nowUs, (known?.atUs ?? 0) + 1);
-      const kept = this.#limits.put({ key: keyText(caller.key), value: valueText(limit), atUs });
-      if (kept !== "full") return undefined;
+      const { key, limit, row } = planLimit(this.#ruleSet, this.#limits, asked, "", nowUs);
+      this.#limits.table.put(keep(key, valueText(limit), Math.max(nowUs, (row?.atUs ?? 0) + 1)));
+      return undefined;
     } catch (error) {
       if (error instanceof RequestError) return error;
       throw error;
     }
-    return new RequestError("REQUEST_LIMIT", "expected shorter keys and notes; there is no room for all limits");
   }
 
   close(): Promise<void> {

@@ -67,8 +67,8 @@ export class Simulation {
     const { ruleSet, limits, against = limits && ruleSet, settings, explainMax = 0, hashesAll = false } = options;
     this.#options = options;
     const oldLimits = options.against && limits;
-    this.service = new SimulatedService(ruleSet, settings, RefusedHolds, limits?.length);
-    this.old = against && new SimulatedService(against, settings, RefusedHolds, oldLimits?.length);
+    this.service = new SimulatedService(ruleSet, settings, RefusedHolds, limits !== undefined);
+    this.old = against && new SimulatedService(against, settings, RefusedHolds, oldLimits !== undefined);
     this.#needs = new NeededBursts(this.service.clock, settings);
     this.refusals = new Refusals(explainMax, hashesAll);
     this.limitsMet = new LimitsTally(hashesAll);

@@ -27,6 +27,7 @@ const WELL: ProcessFacts = {
   planeRefusal: undefined,
   certificate: undefined,
   limitsTrouble: undefined,
+  idleLimits: [],
   clockSet: undefined,
   counts: countsOf([]),
   deadLimits: [],
@@ -136,6 +137,11 @@ const CASES: readonly (readonly [name: string, facts: Partial<ProcessFacts>, fou
     warning(/^Can't update limits at run time: The file can't be written\.$/, { causedBy: "store" }),
   ],
   [
+    "limits at run time that do nothing",
+    { idleLimits: ["edge tenant=acme: no rule with limits matches, so it does nothing"] },
+    warning(/^Limits at run time do nothing/, { details: [expect.stringContaining("tenant=acme")] }),
+  ],
+  [
     "a host's clock that was set within the hour",
     { clockSet: { seconds: -7_200, secondsAgo: 3_599 } },
     warning(/^The host's clock was set: 7200 s back since the start\.$/),
@@ -214,11 +220,12 @@ test("all advice leads to headings of docs/operations.md", () => {
       .replace(/[^\w\s-]/g, "")
       .replaceAll(" ", "-"),
   );
-  const parts = "store,rules,control plane,certificates,snapshot,start,shutdown,other".split(",");
+  const parts = "store,rules,limits,control plane,certificates,snapshot,start,shutdown,other".split(",");
   const all = findConditions({
     ...WELL,
     grown: () => 1,
     limitsTrouble: "wrong",
+    idleLimits: ["one"],
     notes: new Map(parts.map((part) => [part, "wrong"])),
     ...Object.assign({}, ...CASES.slice(2).map(([, facts]) => (facts.notes === undefined ? facts : {}))),
   });

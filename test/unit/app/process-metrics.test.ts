@@ -4,7 +4,7 @@ import { afterAll, expect, test } from "vitest";
 import { StoreError } from "../../../src/engine/base/errors.ts";
 import { OnStoreFailure } from "../../../src/engine/domain/limit.ts";
 import { Source, TakeGroup } from "../../../src/engine/domain/take.ts";
-import { keyText, valueText } from "../../../src/engine/runtime/runtime-limit.ts";
+import { keep, keyText, valueText } from "../../../src/engine/runtime/runtime-limit.ts";
 import { ServerCounts } from "../../../src/grpc/transport/fast-lane/bounds.ts";
 import { createLogger } from "../../../src/operate/telemetry/logger.ts";
 import { RULE_METRICS } from "../../../src/operate/telemetry/metrics.ts";
@@ -93,7 +93,7 @@ async function countedParts(): Promise<AppParts> {
   const { calls, storeCounts: store } = parts;
   const value = valueText({ change: { kind: "block", shadow: false }, untilUs: 0, note: "", who: "" });
   const key = keyText({ domain: "edge", entries: [["tenant", "acme"]] });
-  parts.runtimeLimits.limits.table.put({ key, value, atUs: 1_700_000_000_500_000 });
+  parts.runtimeLimits.limits.table.put(keep(key, value, 1_700_000_000_500_000));
   Object.assign(parts.runtimeLimits.sync ?? {}, { failures: 3 });
   const failure = new StoreError("STORE_TIMEOUT", "late");
   for (const us of [-5, 10, 40, 40, 9_000_000]) calls.decided(false, Source.store, us);

@@ -33,8 +33,8 @@ test("sums only grow, by what each process has counted while it was known; rates
         nowUs += each.afterS * SECOND;
         // One may have been silent for too long.
         const all = processes.filter((_, i) => i !== each.missing);
-        const register = all.map(({ id, counts }) => ({ id, name: `h:${id}`, epoch: "", version: 0, calls: counts }));
-        const thread = { id: "thread", name: "", epoch: "", version: 0, calls: [] };
+        const register = all.map(({ id, counts }) => ({ id, name: `h:${id}`, version: 0, calls: counts }));
+        const thread = { id: "thread", name: "", version: 0, calls: [] };
         deployment.heard([...register, thread], own.id, nowUs);
         for (const { id, counts } of all.slice(1)) {
           const known = heard.get(id) ?? counts;
@@ -59,7 +59,7 @@ test("sums only grow, by what each process has counted while it was known; rates
 test("a rate is what was counted in five seconds and more, by that time", () => {
   const deployment = new Deployment(() => CALLS.map(() => 0));
   const hear = (atS: number, refused: number) =>
-    deployment.heard([{ id: "b", name: "b:1", epoch: "", version: 0, calls: [0, refused, 0, 0] }], "a", atS * SECOND);
+    deployment.heard([{ id: "b", name: "b:1", version: 0, calls: [0, refused, 0, 0] }], "a", atS * SECOND);
   const rate = () => deployment.processes()[0]?.per_second?.refused;
   hear(1, 100);
   hear(5, 130);

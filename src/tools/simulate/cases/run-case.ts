@@ -47,8 +47,8 @@ interface Answer {
 
 /** Runs one case, on buckets of its own. No failures: it passed. It ends with the first step that fails. */
 export function runCase(test: TestCase, { ruleSet, settings, headers, coverage }: CaseOptions) {
-  const limitCount = test.steps.reduce((sum, { limits }) => sum + limits.length, 0);
-  const service = new SimulatedService(ruleSet, settings, SwitchedStore, limitCount || undefined);
+  const hasLimits = test.steps.some(({ limits }) => limits.length > 0);
+  const service = new SimulatedService(ruleSet, settings, SwitchedStore, hasLimits);
   let nowUs = test.startUs;
   let calls = 0;
   const done = (failures: readonly Failure[]) => {
