@@ -7,7 +7,11 @@ import { SETTINGS } from "../../src/process/settings/table.ts";
 import { cell, defaultOf } from "./settings-page.ts";
 
 /** Settings that are read so that nobody's start fails, and change nothing. */
-export const WITHOUT_EFFECT: ReadonlySet<string> = new Set(["RUNTIME_WATCH_ROOT", "XDS_CLIENT_BACKOFF_RANDOM_FACTOR"]);
+export const WITHOUT_EFFECT: ReadonlySet<string> = new Set([
+  "RUNTIME_WATCH_ROOT",
+  "WORKERS",
+  "XDS_CLIENT_BACKOFF_RANDOM_FACTOR",
+]);
 
 /** What to know of settings that are honoured, beyond their row in docs/settings.md. */
 const REMARKS: ReadonlyMap<string, string> = new Map([

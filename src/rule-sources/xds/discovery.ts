@@ -145,6 +145,8 @@ function* readResource(wire: WireReader, bytes: Buffer): LongWork<WireResource> 
 function readField(wire: WireReader): number {
   const tag = wire.readTag();
   if ((tag & 7) === WireType.bytes) return tag >>> 3;
+  // A group may be as long as the answer, and would be read in one step.
+  if ((tag & 7) === WireType.startGroup) throw malformed("no group", wire.position);
   wire.skip(tag);
   return 0;
 }

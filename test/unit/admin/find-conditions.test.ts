@@ -11,7 +11,7 @@ import { compileYaml } from "../../support/rules.ts";
 /** Counters of which those of these domains have moved. */
 function countsOf(unmatched: readonly UnmatchedEntry[]): ProcessFacts["counts"] {
   const entries = () => unmatched.map((entry) => ({ ...entry, stats: { descriptors: entry.descriptors } }));
-  return { calls: { domains: { entries } }, store: {} } as unknown as ProcessFacts["counts"];
+  return { calls: { domains: { entries }, unserved: {} }, store: {} } as unknown as ProcessFacts["counts"];
 }
 const unmatchedIn = (entry: UnmatchedEntry) => ({
   counts: countsOf([entry]),
