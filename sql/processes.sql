@@ -1,7 +1,7 @@
 -- The register of processes (src/stores/postgres/process-register.ts).
 
--- Processes, each with what all others read of it, and threads that are counted; when each was last heard of; and a longer report for those
--- who ask.
+-- Processes, each with the report that all others read, when it was last heard of, and a longer report for those who ask. Some are only
+-- counted (src/stores/batching/process-count.ts).
 CREATE TABLE IF NOT EXISTS runtime_process (
   prefix text COLLATE "C",
   id text COLLATE "C",

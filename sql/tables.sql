@@ -1,4 +1,4 @@
--- Tables. Names have no schema: whoever runs this sets search_path to the one that Headgate has to itself.
+-- Tables. Names have no schema: callers set search_path to the one that Headgate has to itself.
 -- Times are microseconds since the Unix epoch, counts and debts whole numbers below 2^53.
 
 -- One row per bucket that was ever paid and still means something. What at_us, used and previous mean is said by each
@@ -19,7 +19,7 @@ ALTER TABLE bucket ALTER COLUMN packed SET STORAGE EXTERNAL;
 
 CREATE INDEX IF NOT EXISTS bucket_expires ON bucket (expires_us ASC);
 
--- Ids of settled holds, each with its bucket's key, until they are forgotten. Whoever writes one has locked or made the bucket's row.
+-- Ids of settled holds, each with its bucket's key, until they are forgotten. A transaction that writes one has locked or made the bucket's row.
 CREATE TABLE IF NOT EXISTS settled_hold (
   name text COLLATE "C" PRIMARY KEY,
   until_us bigint NOT NULL

@@ -129,7 +129,7 @@ test("bounds of the memory store that the system has no addresses for end the pr
   const started = startProcess(bounds, ["sh", "-c", serve]);
   expect(await endOf(started)).toBe(1);
   expect(started.output()).toMatch(
-    /^CONFIG_SETTINGS: BUCKETS_MAX, SLIDING_LOG_BYTES_MAX: expected addresses .*ulimit -v\)\n$/,
+    /^CONFIG_SETTINGS: BUCKETS_MAX, SLIDING_LOG_BYTES_MAX: expected address space .*ulimit -v\)\n$/,
   );
 });
 

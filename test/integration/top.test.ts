@@ -52,7 +52,7 @@ describe("in a store", () => {
   });
   const inRedis = () => ({ ...redis.env, CACHE_KEY_PREFIX: `t${Math.random()}:` });
 
-  // Promise(operators): Every refusal counts in `/top`, whoever refuses.
+  // Promise(operators): Every refusal counts in `/top`, whatever refuses.
   test.each([
     { name: "memory", env: () => ({}) },
     { name: "Redis, where most refusals come from what is remembered of denials", env: inRedis },

@@ -74,8 +74,8 @@ export const windowSteps = {
 
 /**
  * Has room while count + cost <= amount in the clock-aligned window that contains now.
- * Grants at most `amount` per aligned window, so up to twice `amount` around a boundary. If the clock is set, a count goes on in the window
- * that then contains now, unless its own had ended before that began.
+ * Grants at most `amount` per aligned window, so up to twice `amount` around a boundary. If the clock is set, a count moves to the window
+ * that then contains now, unless its own window had ended before that one began.
  */
 export const fixedWindow: Step<BucketState> = {
   ...windowSteps,

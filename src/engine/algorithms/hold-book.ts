@@ -48,7 +48,7 @@ export class HoldBook {
   readonly #buckets: HeldBuckets;
   readonly #holds: LiveHolds;
   readonly #settled: SettledIds;
-  /** The bucket that `nextEnded` has looked at last. */
+  /** The bucket that `nextEnded` read last. */
   #lookedAt = 0;
   /** The buckets of this step; the first `#openCount` are in use. */
   readonly #open: BucketHolds[] = [];
@@ -227,7 +227,7 @@ export class HoldBook {
   }
 
   /**
-   * Looks at the next buckets for one whose first hold has ended, so that holds end also where no call asks. Returns the limit that opened
+   * Searches the next buckets for one whose first hold has ended, so that holds end even if no call asks. Returns the limit that opened
    * its last hold, and writes its hash; undefined if there is none among them.
    */
   nextEnded(nowUs: number, into: KeyHash): Limit | undefined {
@@ -246,7 +246,7 @@ export class HoldBook {
     return this.#buckets.made;
   }
 
-  /** Whether a bucket has the row, whose hash it then writes. */
+  /** Whether a bucket has the row. Writes the bucket's hash to `into` then. */
   isBucketAt(row: number, into: KeyHash): boolean {
     if (this.#buckets.size[row] === 0) return false;
     this.#buckets.readHash(row, into);
@@ -258,7 +258,7 @@ export class HoldBook {
     return this.#settled.made;
   }
 
-  /** The settled id of the row, if it has one, whose bucket's hash it then writes. */
+  /** The settled id of the row, if it has one. Writes its bucket's hash to `into` then. */
   settledAt(row: number, into: KeyHash): { readonly id: string; readonly forgetAtUs: number } | undefined {
     return this.#settled.at(row, into);
   }
@@ -318,7 +318,7 @@ export class HoldBook {
     this.#countHold(bucket, -1);
   }
 
-  /** Makes two holds of the bucket follow each other; 0 is its begin, and its end. */
+  /** Links two holds of the bucket; 0 stands for the begin and the end of its list. */
   #link(bucket: number, before: number, after: number): void {
     if (before === 0) this.#buckets.first[bucket] = after;
     else this.#holds.after[before] = after;

@@ -108,7 +108,8 @@ class Ids {
   }
 
   set(row: number, id: string): void {
-    if (id.length > ID_BYTES_MAX) throw new InvariantError(`an id of ${id.length} bytes has at most ${ID_BYTES_MAX}`);
+    if (id.length > ID_BYTES_MAX)
+      throw new InvariantError(`expected an id of at most ${ID_BYTES_MAX} bytes, got ${id.length}`);
     this.#lengths[row] = id.length;
     const at = row * ID_BYTES_MAX;
     for (let i = 0; i < id.length; i++) this.#bytes[at + i] = id.charCodeAt(i);
@@ -279,7 +280,7 @@ export class LiveHolds {
     return row;
   }
 
-  /** Takes the id away from the hold: `find` does not find it any more. */
+  /** Removes the hold from its hash chain and clears its id. */
   dropId(row: number): void {
     const id = this.#ids.of(row);
     if (id === "") return;
@@ -330,7 +331,7 @@ export class SettledIds {
     return row === 0 ? 0 : (this.#forgetAtUs[row] as number);
   }
 
-  /** Adds the id, in place of an earlier note of it. Drops at most `dropsMax` of the oldest that may be forgotten, or one if there is no room. */
+  /** Adds the id, or replaces it. Drops at most `dropsMax` of the oldest that may be forgotten, or one if there is no room. */
   add(bucket: KeyHash, id: string, nowUs: number, forgetAtUs: number, dropsMax: number): void {
     const known = this.#find(bucket, id);
     if (known !== 0) this.#empty(known);
@@ -348,7 +349,7 @@ export class SettledIds {
     this.#chains.enter(row, this.#hashOf(row));
   }
 
-  /** The id of the row, if it has one, whose bucket's hash it then writes. */
+  /** The id of the row, if it has one. Writes its bucket's hash to `into` then. */
   at(row: number, into: KeyHash): { readonly id: string; readonly forgetAtUs: number } | undefined {
     const forgetAtUs = this.#forgetAtUs[row] as number;
     if (forgetAtUs === 0) return undefined;

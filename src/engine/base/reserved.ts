@@ -7,8 +7,8 @@ const RESERVED_MIN = 34_603_008;
 const ALIGNMENT = 64;
 
 /**
- * A buffer of at least so many bytes, all 0. Of an ArrayBuffer V8 would count all bytes as used, and collect garbage because of them; of
- * this kind it counts none. Throws RangeError if the system does not give so many addresses.
+ * A buffer of at least so many bytes, all 0. V8 would count all bytes of an ArrayBuffer as used, and collect garbage because of them; it
+ * counts none of this kind. Throws RangeError if the system does not give so many addresses.
  */
 export function reserve(bytes: number): SharedArrayBuffer {
   return new SharedArrayBuffer(Math.max(bytes, RESERVED_MIN));

@@ -134,7 +134,7 @@ export class DomainStats {
   exampleKeys: readonly string[] = [];
   /** Its values, which are never shown. */
   exampleValues: readonly string[] = [];
-  /** True: the next descriptor becomes the example. Whoever reports the example sets it to ask for a new one. */
+  /** True: the next descriptor becomes the example. Code that reports the example sets it to ask for a new one. */
   wantsExample = true;
 }
 

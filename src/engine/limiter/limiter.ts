@@ -108,7 +108,7 @@ export class Limiter implements CallConcluder {
     return true;
   }
 
-  /** Settles a call that needs no store: true then. */
+  /** Settles a call that needs no store. Returns whether it did. */
   #settlesHere(call: LimitCall): boolean {
     const { group } = call;
     if (group.size > 0) countHits(call);
@@ -119,7 +119,7 @@ export class Limiter implements CallConcluder {
     return true;
   }
 
-  /** Called when the store has settled a call that it did not settle at once. */
+  /** Called when the store has settled a call later. */
   concludeLater(call: LimitCall): void {
     try {
       this.#conclude(call);

@@ -107,7 +107,7 @@ export function effectOf(
   const carrier = key.entries.find(([name]) => domain?.costEntries.has(name) === true);
   if (carrier !== undefined)
     return idle(
-      `${quoted(carrier[0])} carries a cost, a hold, a priority or a tier by now, and calls are found without it`,
+      `${quoted(carrier[0])} now carries a cost, a hold, a priority or a tier, and matching skips such entries`,
     );
   const asked = { domain: textOf(key.domain), entries: key.entries.map(([name, value]) => writtenEntry(name, value)) };
   const { row, rule } = findCaller(rules, limits, asked);
@@ -118,7 +118,7 @@ export function effectOf(
       says: "its value is hidden, so it is not known whether a rule for exactly this value matches",
     };
   if (rule === undefined) return idle("no rule with limits matches");
-  if (row?.parts !== parts) return idle("the rules read its values differently by now");
+  if (row?.parts !== parts) return idle("the rules now read its values differently");
   const { change } = limit;
   if (change.kind === "use" && rule.tiers?.byName.has(change.name) !== true)
     return idle(`the rule ${quoted(rule.path)} has no tier ${quoted(change.name)} any more`);
@@ -135,8 +135,8 @@ export function writtenEntry(key: string, value: string): WrittenEntry {
 }
 
 /**
- * What a change makes of what is kept, at `nowUs` of the store's clock. Throws RequestError, which says what would be right. Does not check the
- * end.
+ * The limit that a change turns the kept one into, at `nowUs` of the store's clock. Throws RequestError, which says what it expected. Does
+ * not check the end.
  */
 export function planLimit(
   rules: RuleSet,

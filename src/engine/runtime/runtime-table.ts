@@ -96,7 +96,7 @@ export class RuntimeTable {
     return this.#find(partsOf(key));
   }
 
-  /** Keeps a limit unless it has one as new. Returns the caller's row. */
+  /** Keeps a limit unless the caller has an equally new or newer one. Returns the caller's row. */
   put(kept: KeptLimit): RuntimeRow {
     const parts = partsOf(kept.key);
     const known = this.#find(parts);

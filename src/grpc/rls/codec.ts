@@ -164,7 +164,7 @@ const DURATION_SECONDS_MAX = 315_576_000_000;
 
 /**
  * Writes the wire form of a RateLimitResponse. Returns a view into the writer's buffer, valid until its next use. The overall code is
- * OK or OVER_LIMIT, never UNKNOWN, which callers would treat as allowed. `hasMultiplier`: windows that are no unit are written as so many
+ * OK or OVER_LIMIT, never UNKNOWN, which callers would treat as allowed. `hasMultiplier`: writes windows such as 30 s as a number of
  * seconds (`unit_multiplier`), which callers before Envoy 1.40 take for one second.
  */
 export function encodeDecision(decision: Decision, writer: WireWriter, hasMultiplier = false): Uint8Array {

@@ -119,7 +119,7 @@ export class WireReader {
   }
 
   #skipGroup(endTag: number, groups: number): void {
-    if (groups > GROUPS_MAX) throw malformed(`at most ${GROUPS_MAX} groups inside each other`, this.position);
+    if (groups > GROUPS_MAX) throw malformed(`at most ${GROUPS_MAX} nested groups`, this.position);
     for (let tag = this.readTag(); tag !== endTag; tag = this.readTag()) this.skip(tag, groups);
   }
 

@@ -113,7 +113,7 @@ const MISHAPS: Readonly<Record<string, Mishap>> = {
   lateReports: {
     ...warning("headgatereportsnotpostpaid").advises("The log names the limit and what its rule needs."),
     count: ({ calls }) => calls.lateReports,
-    words: "hits look like reports after the fact that never make their limit refuse",
+    words: "calls seem to report hits afterwards, so their limit never refuses",
   },
 };
 
@@ -266,7 +266,7 @@ function setClock({ clockSet }: ProcessFacts): Finding[] {
   return [
     {
       ...warning(TABLE).advises(
-        "Windows and ends of limits in memory follow it; their counts go with them. Check the host's time synchronisation.",
+        "Windows and ends of limits in memory follow it and keep their counts. Check the host's time synchronisation.",
       ),
       id: "clock set",
       says: `The host's clock was set: ${words}.`,

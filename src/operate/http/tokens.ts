@@ -39,8 +39,8 @@ export class Tokens {
   readonly isAsked: boolean;
 
   /**
-   * Reads the file, if one counts. Throws ConfigError if it can't be used. `onTrouble` is told what is wrong with a changed file, and
-   * when nothing is any more.
+   * Reads the file, if one is set. Throws ConfigError if it can't be used. Calls `onTrouble` with what is wrong with a changed file, and
+   * with undefined once nothing is.
    */
   constructor(
     { adminToken: token, adminTokenFile: file }: TokenSettings,
@@ -101,7 +101,7 @@ export class Tokens {
   }
 }
 
-/** The file's text; none if there is no file: whoever empties or deletes it revokes all tokens. */
+/** The file's text; empty if there is no file: emptying or deleting it revokes all tokens. */
 function readText(file: string): string {
   try {
     return readFileSync(file, "utf8");

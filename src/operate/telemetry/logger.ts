@@ -23,7 +23,7 @@ export interface LoggerOptions {
   readonly clock: Clock;
   /** Texts that no line may contain, such as passwords. Those shorter than four characters are ignored. */
   readonly secrets: readonly string[];
-  /** Takes each finished line with its line feed; nobody does unless given. */
+  /** Takes each finished line with its line feed. Default: drops it. */
   readonly write?: (line: string) => void;
 }
 

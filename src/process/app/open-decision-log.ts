@@ -11,8 +11,8 @@ import { RotatingFile } from "../../operate/telemetry/rotating-file.ts";
 import type { AppOptions } from "./app-options.ts";
 
 /**
- * The log, how many lines a file of its own has lost, and what closes that; undefined if DECISION_LOG is off. A file that can't be written is reported in the log and delays no
- * call. Throws ConfigError if a pipe or a device can't be opened.
+ * The log, how many lines its own file has lost, and a function that closes that file; undefined if DECISION_LOG is off. Logs that a file
+ * can't be written, and delays no call then. Throws ConfigError if a pipe or a device can't be opened.
  */
 export function openDecisionLog(options: AppOptions, rareLog: RateLimitedLog) {
   const { settings, clock, logger } = options;
@@ -41,7 +41,7 @@ export function openDecisionLog(options: AppOptions, rareLog: RateLimitedLog) {
     return { log, lost: () => lost, close: () => file.close() };
   }
   const output = path === undefined ? options.logOutput : openSpecial(path, options);
-  // Who asks for decisions gets them, whatever LOG_LEVEL leaves out.
+  // DECISION_LOG outweighs LOG_LEVEL.
   const lines = logger.child({}, { level: "info" });
   const put = (line: string, fields: LogFields): void =>
     path === undefined ? lines.info(fields, "decision") : output?.write(`${line}\n`);

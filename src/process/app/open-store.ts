@@ -139,7 +139,7 @@ export function openMemoryStore(settings: Settings, clock: Clock, observer: Stor
     if (!(error instanceof RangeError)) throw error;
     throw new ConfigError(
       "CONFIG_SETTINGS",
-      "BUCKETS_MAX, SLIDING_LOG_BYTES_MAX: expected addresses for as many, and for holds, of which only what is used takes memory; the system gives fewer: lower them, or raise the limit on addresses (ulimit -v)",
+      "BUCKETS_MAX, SLIDING_LOG_BYTES_MAX: expected address space for that many buckets, logs and holds (memory is taken only as they are used); the system gives less: lower them, or raise the limit on address space (ulimit -v)",
     );
   }
 }

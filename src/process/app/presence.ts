@@ -37,7 +37,7 @@ export class Presence {
 
   /** Reports now, and from now on. Never rejects. */
   async start(): Promise<void> {
-    // Trouble of the store is shown elsewhere.
+    // The store's health shows this failure.
     await this.beat().catch(() => undefined);
     const next = () => void this.#options.before().then(() => this.start());
     if (!this.#hasClosed) this.#timer = setTimeout(next, BEAT_MS).unref();

@@ -163,7 +163,7 @@ class LimitsAdmin implements LimitsSource {
       const now = written.kept && readValue(written.kept.value);
       return {
         outcome: "conflict",
-        says: "somebody else has changed it meanwhile",
+        says: "somebody else changed it meanwhile",
         ...(now && { now: limitView(now) }),
       };
     }
@@ -292,7 +292,7 @@ class LimitsAdmin implements LimitsSource {
   /** Which processes have the change, and, if a file is kept, whether it has it. */
   async #whenInForce(head: RuntimeHead): Promise<SetAnswer["processes"]> {
     const { shared, beat } = this.#options;
-    // Once this process is equal to the store, whoever has as new a version has the change, whatever the store lost meanwhile.
+    // Once this process equals the store, every process with the same or a newer version has the change, even if the store lost data.
     await this.#sync.poll().catch(() => undefined);
     const saved = async () => {
       for (let look = 1; !this.#sync.isSaved && look < LOOKS_MAX; look++) await sleep();

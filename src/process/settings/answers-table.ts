@@ -29,7 +29,7 @@ export const ANSWER_SETTINGS = {
     "Maximum share of the wait added to Retry-After, the same every time for one client, unless the rule sets it.",
   ),
   responseUnitMultiplier: setting("RESPONSE_UNIT_MULTIPLIER", BOOLEAN, false).means(
-    "Tells windows that are no unit as so many seconds in answers (`unit_multiplier`). Envoy 1.40 shows them; older ones show one second.",
+    "Answers state windows such as 30 s as a number of seconds (`unit_multiplier`). Envoy 1.40 shows them; older ones show one second.",
   ),
   responseDynamicMetadata: optional("RESPONSE_DYNAMIC_METADATA", BOOLEAN).means(
     "`true` sends dynamic metadata with every answer, `false` never.",

@@ -25,7 +25,7 @@ export function redisProcessRegister(options: AsideOptions): ProcessRegister {
       const nowMs = Math.floor(aside.nowUs() / MICROS_PER_MILLI);
       const added = own && (await aside.ask("hset", processesKey, own.id, `${nowMs} ${processText(own)}`));
       const all = pairs(await aside.ask("hgetall", processesKey));
-      // A time that is none, or that a server's clock was set back from, would keep its entry for ever.
+      // Text that is not a time, or a time from before a server's clock was set back, would keep its entry for ever.
       const isLive = (text: string) => Math.abs(Number.parseInt(text, 10) - nowMs) <= PROCESS_GONE_MS;
       const gone = all.filter(([, text]) => !isLive(text));
       if (gone.length > 0) await forget(gone.map(([id]) => id));

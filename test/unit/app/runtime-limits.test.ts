@@ -189,7 +189,13 @@ descriptors:
       caller: ACME,
       idle: undefined,
     },
-    { what: "an entry carries a cost", before: NESTED, after: COST, caller: WITH_PLAN, idle: "'plan' carries a cost" },
+    {
+      what: "an entry carries a cost",
+      before: NESTED,
+      after: COST,
+      caller: WITH_PLAN,
+      idle: "'plan' now carries a cost",
+    },
     {
       what: "the rule is gone",
       before: edited(""),

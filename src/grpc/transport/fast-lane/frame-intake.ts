@@ -351,7 +351,7 @@ export class FrameReader {
   }
 
   #begin(chunk: Buffer, at: number, size: number): void {
-    // Not of the pool: what is kept of its 8 KB would not be counted.
+    // Not from Node's pool: a slice keeps all 8 KB of it, which nothing would count.
     this.#frame = Buffer.allocUnsafeSlow(size);
     this.#frameFilled = chunk.copy(this.#frame, 0, at);
   }

@@ -55,7 +55,7 @@ export class HeaderMemory {
   /** Remembers the head of the block that `find` has just not found, if the block came before. True if the head is kept and must not change. */
   remember(block: Buffer, start: number, end: number, generation: number, head: RequestHead): boolean {
     if (!this.#isAgain) return false;
-    // Not of the pool: what is kept of its 8 KB would not be counted.
+    // Not from Node's pool: a slice keeps all 8 KB of it, which nothing would count.
     const bytes = Buffer.allocUnsafeSlow(end - start);
     block.copy(bytes, 0, start, end);
     head.contentType = undefined;

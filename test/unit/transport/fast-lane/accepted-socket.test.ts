@@ -177,7 +177,7 @@ describe("when too many streams wait for their peers", () => {
   });
 });
 
-// Promise(grpc): Streams and incomplete requests are bounded for all peers together, and whoever holds most of them loses them first.
+// Promise(grpc): Streams and incomplete requests are bounded for all peers together, and the peer that holds most of them loses them first.
 test("parts of requests are bounded for all connections together, at the cost of the one that has most", async () => {
   const { server, connection, peer } = await start({ partialBytesTotalMax: 3_500 });
   const other = connectInMemory(server).peer;
