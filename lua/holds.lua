@@ -16,7 +16,7 @@ local PER_BUCKET_MAX = 10000
 -- How many holds this call may still end, in all buckets together; the rest ends in later calls (bench/store/holds.mjs).
 local endings_left = 32
 local WAIT_US_MIN = 1000000
-local LOOKS_MAX = 4 -- holds that the wait of a refusal takes into account
+local LOOKS_MAX = 4 -- holds that the wait of a refusal considers
 local SAME_MOMENT_MAX = 64 -- most members tried to find a hold without an id: as many as one call can open
 local FOUND_NONE, FOUND_SETTLED = -1, -2
 

@@ -15,8 +15,8 @@ export interface StoreOptions {
   /** True: the rule for this entry decides, and the middleware's numbers are only shown. For windows other than units. */
   readonly ruleDecides?: boolean;
   /**
-   * How the middleware's limit counts. Default: `sliding_log`, which lets callers pass who keep the pace, up to a limit of 1,000, above
-   * that `sliding_window`.
+   * How the middleware's limit counts. Default: up to a limit of 1,000 `sliding_log`, which lets callers who keep the pace pass; above that
+   * `sliding_window`.
    */
   readonly algorithm?: Algorithm;
 }

@@ -43,7 +43,7 @@ export class Turns {
   readonly #check: (request: CheckRequest) => Promise<CheckDecision>;
   /** Only queues with waiters. */
   readonly #queues = new Map<string, Queue>();
-  /** Of each signal all waiters that it may abort: one listener, because Node.js warns of more than ten. */
+  /** The waiters that each signal may abort. They share one listener, because Node.js warns of more than ten. */
   readonly #bySignal = new Map<AbortSignal, { readonly waiters: Set<Waiter>; readonly abort: () => void }>();
   #count = 0;
 

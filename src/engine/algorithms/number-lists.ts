@@ -48,7 +48,7 @@ export class NumberLists {
     }
   }
 
-  /** Writes `length` numbers, at least one, in place of the list (0: a new one). Returns the list. There must be room for it. */
+  /** Replaces the list (0: makes one) by `length` numbers, at least one. Returns the list. There must be room for it. */
   write(list: number, numbers: ArrayLike<number>, length: number): number {
     const root = list === 0 ? this.#take() : list;
     let block = root;

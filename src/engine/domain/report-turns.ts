@@ -15,7 +15,7 @@ export class ReportTurns {
   #turns = 0;
   #others = 0;
 
-  /** Notes an answered payment on the bucket with that hash. True if it looks like a report. */
+  /** Records an answered payment on the bucket with that hash. Returns whether it looks like a report. */
   note(keyHash: number, cost: number, isRefused: boolean): boolean {
     if (keyHash !== this.#key) {
       if (isRefused && (this.#key === 0 || ++this.#others > PATIENCE)) this.#watch(keyHash);

@@ -12,7 +12,7 @@ export class LimitStats {
   shadowMode = 0;
   /** The part of `overLimit` that `on_store_failure: deny` refused, because the store did not answer. */
   deniedUnanswered = 0;
-  /** Descriptors that match the limit and ask for no hits of it: they peek, or bring a limit of their own. No metric shows it. */
+  /** Descriptors that match the limit but take no hits from it: they peek, or bring their own limit. No metric shows it. */
   withoutHits = 0;
   /** Holds opened by payments, in holds, as are the counters of holds and settlements below. */
   holdsOpened = 0;

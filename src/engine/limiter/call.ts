@@ -32,7 +32,7 @@ export interface AppliedLimit {
 
 /** The limits at run time of callers. */
 export interface CallerLimits {
-  /** Turns to a domain; false if it has none. */
+  /** Selects a domain. Returns whether it has limits at run time. */
   begin(domain: string): boolean;
   /** What applies to a descriptor of the domain, which `rule` matches; undefined if nothing does. */
   of(rules: DomainRules, descriptor: Descriptor, rule: Rule): AppliedLimit | undefined;
@@ -99,7 +99,7 @@ export class LimitCall implements SettleListener {
   startedUs = 0;
 
   readonly finisher: CallFinisher;
-  /** The limiter that has asked the store. */
+  /** The limiter that asked the store. */
   concluder: CallConcluder | undefined;
 
   constructor(finisher: CallFinisher) {

@@ -14,7 +14,7 @@ const KNOWN: readonly KnownKeys[] = [
   { names: ["generickey", "headermatch", "querymatch", "remoteaddressmatch"] },
   // The cluster that Envoy's route leads to, and the one that Envoy was started with.
   { names: ["destinationcluster", "sourcecluster"] },
-  // Where the connection comes from: nobody can choose another address there.
+  // The connection's own address, which callers can't choose.
   { names: ["remoteaddress", "maskedremoteaddress"] },
   // Services ignore parameters that they don't know; many also ignore a slash at the end, doubled ones, and %2e for a dot.
   {

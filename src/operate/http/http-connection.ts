@@ -85,7 +85,7 @@ export class HttpConnection {
     this.#look();
   }
 
-  /** Stands in line if there is something to do. */
+  /** Queues for a turn if there is something to do. */
   #look(): void {
     const socket = this.#socket;
     if (socket.destroyed) return;

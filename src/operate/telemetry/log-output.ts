@@ -39,7 +39,7 @@ export class LogOutput {
     this.#write(line);
   }
 
-  /** Has `write` write lines, and tells of each what became of it. */
+  /** Writes lines by `write`, and reports what became of each. */
   watch(write: () => void, onEnd: OnEnd): void {
     this.#onEnd = onEnd;
     write();

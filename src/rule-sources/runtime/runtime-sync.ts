@@ -76,7 +76,7 @@ export class RuntimeSync {
       const reason = errorMessage(cause);
       this.failures++;
       if (this.version === 0) this.#options.unread(`limits at run time can't be read: ${reason}`);
-      // A store that fails for a moment is no trouble, and one that is down is logged elsewhere.
+      // A store may fail for a moment; the store's health logs one that is down.
       if (++this.#failedInTurn === FAILED_IN_TURN_MAX)
         log.warn({ reason }, "can't update limits at run time; those in force stay");
       if (this.#failedInTurn >= FAILED_IN_TURN_MAX) this.trouble = reason;

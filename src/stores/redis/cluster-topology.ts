@@ -94,7 +94,7 @@ export class ClusterTopology {
     else if (this.#dueMs > TROUBLED_MS) this.#schedule(SOON_MS);
   }
 
-  /** Asks within 5 ms: a node hands over, and calls wait to learn to whom. */
+  /** Asks within 5 ms: a node is handing over, and calls wait until the new one is known. */
   askAtOnce(): void {
     if (this.#isAsking) this.#isWanted = true;
     else if (this.#dueMs > HAND_OVER_MS) this.#schedule(HAND_OVER_MS);
