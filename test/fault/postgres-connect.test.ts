@@ -67,8 +67,11 @@ describe("ways", () => {
     expect(await whenUp(store, 20_000)).toBe(true);
     await server.query("ALTER ROLE bob PASSWORD 'second'");
     writeFileSync(passwordFile, "second\n");
+    const sessions = async () =>
+      (await server.query("SELECT pid FROM pg_stat_activity WHERE usename = 'bob'")).map(({ pid }) => pid);
+    const before = await sessions();
     await server.query("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = 'bob'");
-    await until("the connection is lost", () => store.trouble() !== undefined);
+    await until("it has logged in again", async () => (await sessions()).some((pid) => !before.includes(pid)));
     expect(await whenUp(store, 20_000)).toBe(true);
   });
 
@@ -120,8 +123,10 @@ describe("troubles", () => {
     const stores = Array.from({ length: 8 }, () =>
       openPostgresStore({ target: server.target({ port }), deadlineMs: 5_000, connections: 4, schema: "pooled" }),
     );
-    for (const store of stores)
-      expect(await troubleOf(store)).toMatch(/^PostgreSQL at 127.0.0.1:\d+ is behind a pooler that shares sessions/);
+    // On a busy machine attempts may also end because the pooler does not answer in time.
+    for (const store of stores.map(closedWithTest)) {
+      await until("it says so", () => /^PostgreSQL at \S+ is behind a pooler/.test(store.trouble() ?? ""));
+    }
     expect(stores.filter((store) => store.trouble() === undefined)).toEqual([]);
     expect(await works(open(server.target({ port: await startPgBouncer(server.port, "session") })))).toBe(true);
   });
