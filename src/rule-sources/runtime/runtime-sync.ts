@@ -75,7 +75,7 @@ export class RuntimeSync {
     } catch (cause) {
       const reason = errorMessage(cause);
       this.failures++;
-      if (this.version === 0) this.#options.unread(`limits at run time can't be read: ${reason}`);
+      if (this.#replica.equalAt === undefined) this.#options.unread(`limits at run time can't be read: ${reason}`);
       // A store may fail for a moment; the store's health logs one that is down.
       if (++this.#failedInTurn === FAILED_IN_TURN_MAX)
         log.warn({ reason }, "can't update limits at run time; those in force stay");
