@@ -49,7 +49,8 @@ process.stdout.write(`${resolve(out)}: ${digestOf(resolve(out))}\n`);
 /** The licence, and what package.json lists under `files`, except what is compiled and what only people read. */
 function copyFiles() {
   for (const path of ["LICENSE", ...readJson("package.json").files]) {
-    if (!/^(?:dist|docs|examples|.*\.md)$/.test(path)) cpSync(join(ROOT, path), join(app, path), { recursive: true });
+    if (!/^(?:!.*|dist|docs|examples|deploy\/(?:cases|envoy)|.*\.md)$/.test(path))
+      cpSync(join(ROOT, path), join(app, path), { recursive: true });
   }
 }
 

@@ -185,7 +185,7 @@ describe("the Dockerfile", () => {
     const ignore = await readFile(join(ROOT, ".dockerignore"), "utf8");
     const allowed = [...ignore.matchAll(/^!(.+)$/gm)].map((match) => match[1]);
     const { files } = JSON.parse(await readFile(join(ROOT, "package.json"), "utf8")) as { files: string[] };
-    const copied = files.filter((path) => !/^(?:dist|docs|examples|.*\.md)$/.test(path));
+    const copied = files.filter((path) => !/^(?:!.*|dist|docs|examples|deploy\/(?:cases|envoy)|.*\.md)$/.test(path));
     const manifests = ["package.json", "package-lock.json", "client/package.json"];
     const needed = [...manifests, "LICENSE", "tsconfig.json", "tsconfig.build.json", "src"];
     const own = ["deploy/build-image-folder.mjs", "deploy/bill-of-materials.mjs", "deploy/image"];

@@ -23,7 +23,9 @@ export class LogOutput {
 
   /** `fd` is open for writing. */
   constructor(fd: number) {
-    const kind = fstatSync(fd);
+    // As bigint, because Node.js's realpath reads the numbers of the last stat: after those of a pipe it would not follow the links of
+    // modules (node_modules of pnpm, workspaces).
+    const kind = fstatSync(fd, { bigint: true });
     // A thread that waits in a write to a full pipe would keep the process from ending. A socket writes what there is room for.
     this.#socket = kind.isFIFO() || kind.isSocket() ? new Socket({ fd, readable: false, writable: true }) : undefined;
     this.#write = this.#socket === undefined ? this.#toFile(fd) : this.#toSocket(this.#socket);
