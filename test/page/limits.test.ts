@@ -103,7 +103,7 @@ test("under an explanation one of a rule's limits is raised, a refusal is said, 
   await expect
     .poll(() => listed(page).locator(".warning").innerText())
     .toBe("No rule with limits matches, so it does nothing.");
-  await expectClean(seen, /400 \(Bad Request\)/);
+  await expectClean(seen, /400 \(Bad Request\)|409 \(Conflict\)/);
 });
 
 test("without a token configured it says what to set, and offers nothing", async () => {
