@@ -104,12 +104,16 @@ function failureOf(error: ServiceError, server: string): CheckFailure {
  * error, a port without TLS a wrong version.
  */
 function plainDetails(details: string): string {
-  return details
-    .replace(/^round_robin: /, "")
-    .replace(/^(?:No connection established\. Last error: )+(?:Error: )?/, "can't connect: ")
-    .replace(/ \(\d{4}-[\w:.-]+\)/, "")
-    .replace(/\.? *Resolution note: *$/, "")
-    .replace(/\w+:error:\w+:[^:]*:[^:]*:([^:\n]+):[^\n]*\n*$/, "$1")
-    .replace(/wrong version number$/, "wrong version number (does this port use TLS?)")
-    .replace(/Protocol error$/, "Protocol error (is this the gRPC port?)");
+  return (
+    details
+      .replace(/^round_robin: /, "")
+      .replace(/^(?:No connection established\. Last error: )+(?:Error: )?/, "can't connect: ")
+      // Of a connection that failed for another channel before, grpc-js doesn't know the error.
+      .replace(/^can't connect: null(?=\.)/, "can't connect")
+      .replace(/ \(\d{4}-[\w:.-]+\)/, "")
+      .replace(/\.? *Resolution note: *$/, "")
+      .replace(/\w+:error:\w+:[^:]*:[^:]*:([^:\n]+):[^\n]*\n*$/, "$1")
+      .replace(/wrong version number$/, "wrong version number (does this port use TLS?)")
+      .replace(/Protocol error$/, "Protocol error (is this the gRPC port?)")
+  );
 }
