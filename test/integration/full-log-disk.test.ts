@@ -25,7 +25,7 @@ function serve(
   return spawnService({ PORT: String(port), RULES_DIR: rulesDir, LOG_LEVEL: "debug", ...env }, { stdio });
 }
 
-// Promise(operators): A log that can't be written costs no call, no reload and no orderly end.
+// Promise(operators): A log pipe that nobody reads, or a full disk, costs no call, no reload and no orderly end.
 test("with a full log the service answers, reloads, and ends with 0 at SIGTERM", async () => {
   const rulesDir = temporaryFolder("headgate-full-log");
   const write = (domain: string) => {
@@ -111,7 +111,7 @@ function fill(fd: number): void {
   }).toThrow("EAGAIN");
 }
 
-// Promise(operators): A log that can't be written costs no call, no reload and no orderly end.
+// Promise(operators): A log pipe that nobody reads, or a full disk, costs no call, no reload and no orderly end.
 test.each([
   { name: "a pipe that nobody reads", to: "log", isFull: false, isClosed: false },
   { name: "a pipe that is full from the start", to: "log", isFull: true, isClosed: false },
