@@ -1,14 +1,14 @@
--- Prelude: constants and names of the whole script. scripts.ts replaces the names of constants (`local NAME = 1`) by their numbers.
+-- Prelude: constants and names of the scripts. scripts.ts replaces the names of constants (`local NAME = 1`) by their numbers.
 -- All numbers are whole and stay below 2^53, where doubles are exact. Times are microseconds of the server's clock.
 -- Never use `tostring` or `..` on a number: both write 14 digits, but a time has 16. The formats below write all.
 -- Arguments, reply and buckets are numbers as little-endian doubles, which take a fifth of the time of decimal text. Commands of Redis,
 -- holds and counters need text.
 
 -- Numbers shared with src/engine/domain/take.ts and limit.ts.
-local TOKEN_BUCKET, SLIDING_WINDOW, FIXED_WINDOW, SLIDING_LOG, COUNTER, CALENDAR_WINDOW = 0, 1, 2, 3, 4, 5
+local TOKEN_BUCKET, SLIDING_WINDOW, FIXED_WINDOW, SLIDING_LOG, CALENDAR_WINDOW = 0, 1, 2, 3, 5
 local KIND_ORDINARY, KIND_QUOTA = 0, 1
-local MODE_PAY, MODE_PEEK, MODE_REFUND, MODE_POST_PAID, MODE_CHARGE, MODE_DENIED, MODE_SETTLE = 0, 1, 2, 3, 4, 5, 6
-local MODE_GIVE_BACK, MODE_TAKE_OFF, MODE_ADVANCE = 7, 8, 9 -- the first is a receipt's, the others are asked by holds.lua alone
+local MODE_PAY, MODE_PEEK, MODE_REFUND, MODE_POST_PAID, MODE_SETTLE = 0, 1, 2, 3, 5
+local MODE_GIVE_BACK, MODE_TAKE_OFF, MODE_ADVANCE = 6, 7, 8 -- the first is a receipt's, the others are asked by holds.lua alone
 local OUTCOME_ROOM, OUTCOME_OVER, OUTCOME_NEVER = 1, 2, 3
 local VERDICT_ALLOWED, VERDICT_REFUSED, VERDICT_TOO_LATE, VERDICT_NO_COUNT, VERDICT_HOLDS_FULL = 1, 2, 3, 4, 6
 local STATUS_PAID, STATUS_OPENED = 4, 8 -- added to a take's outcome

@@ -3,24 +3,22 @@
 -- KEYS     the keys of all buckets and of their holds, each once
 -- ARGV     each a string of doubles
 --          1  time in microseconds, or 0 for the server's clock
---          2  limits, five numbers each: algorithm, amount, burst, window in seconds, largest debt (for a counter: its lifetime in
---             seconds). For a calendar window the last three are start and end of the caller's window and the end of the next one, in
---             microseconds
+--          2  limits, five numbers each: algorithm, amount, burst, window in seconds, largest debt. For a calendar window the last
+--             three are start and end of the caller's window and the end of the next one, in microseconds
 --          3  groups, per group: number of takes, latest time at which it may pay (0: any),
---             flags: 1 if a quota descriptor without a take passes, plus 2 if there are counters, plus 4 if only counters that are over
---             are charged once one is over; and per take: key, limit, descriptor, kind, mode, cost
+--             1 if a quota descriptor without a take passes, else 0; and per take: key, limit, descriptor, kind, mode, cost
 --             Keys and limits are given by their index, from 1. A payment to give back is a group of one take with MODE_GIVE_BACK, and
 --             the time of payment in place of the descriptor.
 --          4  holds of takes, as holds.lua says; absent if there are none
 -- reply    string of doubles: time, number of damaged buckets, then per group its verdict. Unless that is VERDICT_TOO_LATE or
---          VERDICT_HOLDS_FULL (nothing was paid) or VERDICT_NO_COUNT (a counter's key holds no count), six numbers per take follow:
---          outcome (plus 4 if paid, plus 8 if a hold was opened), remaining, wait and reset in microseconds, time of payment (for
---          a counter: the count; for a settlement: what was held; for a peek at holds: their number), capped hits. At the end, per bucket whose holds have ended: index of its key, number of these holds
+--          VERDICT_HOLDS_FULL (nothing was paid), six numbers per take follow: outcome (plus 4 if paid, plus 8 if a hold was opened),
+--          remaining, wait and reset in microseconds, time of payment (for a settlement: what was held; for a peek at holds: their
+--          number), capped hits. At the end, per bucket whose holds have ended: index of its key, number of these holds
 -- state    as each algorithm's file says; damaged state (a wrong type or wrong text) is deleted and counts as none
 -- lifetime set with every write, by the algorithm's reset time; a minute more if the time is given, because that clock may run slower
 --          than the one by which keys expire
--- Except for counters, all reads come before the first write, so that an error at one key leaves no other half written. A refusal writes
--- nothing, but extends the lifetime of a token bucket whose rate was lowered since it was written.
+-- All reads come before the first write, so that an error at one key leaves no other half written. A refusal writes nothing, but extends
+-- the lifetime of a token bucket whose rate was lowered since it was written.
 --
 -- An algorithm's file has pieces of code, which scripts.ts inserts where a comment says so: the pieces of all algorithms, each in a
 -- branch (EACH), a piece of the same file (INSERT), or a whole file (FILE). They work on the variables now_us; amount, burst, seconds and
@@ -64,7 +62,7 @@ local SLOTS_MAX = 10000
 local out = { now_us, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
 local size_of_out = 2
 
-local change, log, counter, holds
+local change, log, holds
 if ARGV[4] then
   -- FILE holds.lua
 end
@@ -78,7 +76,7 @@ local uses_slots = false
 local earlier_texts, earlier_lifetimes
 local at = 1
 while at <= #groups do
-  local size, latest_us, flags, key, limit, descriptor, kind, mode, cost = unpack_numbers('<ddddddddd', groups, at)
+  local size, latest_us, spare_quota, key, limit, descriptor, kind, mode, cost = unpack_numbers('<ddddddddd', groups, at)
   -- Where the numbers of the first and the last take begin. A take has six there and six in the reply, so the answer of the take at `take`
   -- begins at out[take / 8 + to_out].
   local first, last = at + 24, at + size * 48 - 24
@@ -88,19 +86,13 @@ while at <= #groups do
 
   if latest_us > 0 and now_us > latest_us then
     verdict = VERDICT_TOO_LATE
-  elseif flags >= 2 then
-    if not counter then
-      -- FILE counter.lua
-    end
-    uses_slots = true
-    if not counter.charge(first, last, flags >= 4) then verdict = VERDICT_NO_COUNT end
   end
 
   if verdict == VERDICT_ALLOWED then
     -- Whether the group may come back to its buckets, and whether it has done so after it had answered for them.
     local may_return, is_stale, slots, slots_before = holds or (uses_slots and size > 1), false
     local may_start_over = size > 1 and not may_return
-    local is_refused, is_over, has_quota, has_quota_room, descriptor_first = false, false, false, flags % 2 == 1, first
+    local is_refused, is_over, has_quota, has_quota_room, descriptor_first = false, false, false, spare_quota == 1, first
 
     -- Judges each descriptor on what earlier ones left, pays it tentatively, and undoes that if it is over, or in the end the group.
     local take = first
@@ -135,64 +127,60 @@ while at <= #groups do
         break
       end
 
-      if algorithm == COUNTER then
-        outcome, is_stale = counter.is_over[take] and OUTCOME_OVER or OUTCOME_ROOM, true
+      local used, at_us, rest, opened, slot = 0, now_us, 0, CHANGED, may_return and (slot_of[key] or 0) - slots_before
+      if slot and slot >= 0 then
+        used, at_us, rest, opened = working[slot + USED], working[slot + AT_US], working[slot + REST], working[slot + OPENED]
+        if algorithm == TOKEN_BUCKET and working[slot + UNDER] ~= limit then
+          -- The part of a tick is counted under the limit under which it passed.
+          used, opened, at_us, rest = used - rest, opened - rest, max(at_us, now_us), 0
+        end
+        is_stale = true
       else
-        local used, at_us, rest, opened, slot = 0, now_us, 0, CHANGED, may_return and (slot_of[key] or 0) - slots_before
-        if slot and slot >= 0 then
-          used, at_us, rest, opened = working[slot + USED], working[slot + AT_US], working[slot + REST], working[slot + OPENED]
-          if algorithm == TOKEN_BUCKET and working[slot + UNDER] ~= limit then
-            -- The part of a tick is counted under the limit under which it passed.
-            used, opened, at_us, rest = used - rest, opened - rest, max(at_us, now_us), 0
-          end
-          is_stale = true
-        else
-          local text, is_sound, is_redated = texts[key], true, false
-          if text == nil then text = saved[key] end
-          if text then
-            -- EACH read
-            if not is_sound then used, at_us, rest, damaged = 0, now_us, 0, damaged + 1 end
-          end
-          -- EACH advance
-          if is_sound and not is_redated and not (holds and holds.have_ended(key)) then opened = used end
-          if slot then
-            slot = slots
-            slots, slot_of[key] = slots + WIDTH, slot + slots_before
-            working[slot + TEXT], working[slot + LIFETIME] = texts[key], lifetimes[key]
-          end
+        local text, is_sound, is_redated = texts[key], true, false
+        if text == nil then text = saved[key] end
+        if text then
+          -- EACH read
+          if not is_sound then used, at_us, rest, damaged = 0, now_us, 0, damaged + 1 end
         end
+        -- EACH advance
+        if is_sound and not is_redated and not (holds and holds.have_ended(key)) then opened = used end
         if slot then
-          working[slot + USED], working[slot + AT_US], working[slot + REST] = used, at_us, rest
-          working[slot + OPENED], working[slot + UNDER] = opened, limit
+          slot = slots
+          slots, slot_of[key] = slots + WIDTH, slot + slots_before
+          working[slot + TEXT], working[slot + LIFETIME] = texts[key], lifetimes[key]
         end
-
-        local hold = holds and holds.of_take[take]
-        if mode <= MODE_PEEK then
-          -- EACH judge
-          if outcome ~= OUTCOME_ROOM then
-            if hold and (outcome == OUTCOME_OVER or hold.is_concurrent) then
-              wait_us = holds.wait_us(hold, wait_us, limit, cost, used, at_us, rest)
-            end
-          elseif mode == MODE_PAY then
-            if hold then holds.note_payment(hold, used - rest) end
-            used, paid_at_us = used + (algorithm == TOKEN_BUCKET and cost * TICKS or cost), at_us > now_us and at_us or now_us
-            if slot then working[slot + USED] = used end
-          end
-        else
-          if mode == MODE_POST_PAID then
-            if hold then holds.note_payment(hold, used - rest) end
-            paid_at_us, capped = max(now_us, at_us), change(slot, limit, mode, cost, 0, now_us)
-          elseif mode == MODE_GIVE_BACK then
-            if hold then holds.close(hold, slot, limit, cost, descriptor) else change(slot, limit, mode, cost, descriptor, now_us) end
-          end
-          used, at_us, rest, opened = working[slot + USED], working[slot + AT_US], working[slot + REST], working[slot + OPENED]
-        end
-        if may_start_over and (outcome ~= OUTCOME_ROOM or used == opened) then
-          starts_over = true
-          break
-        end
-        -- FILE report.lua
       end
+      if slot then
+        working[slot + USED], working[slot + AT_US], working[slot + REST] = used, at_us, rest
+        working[slot + OPENED], working[slot + UNDER] = opened, limit
+      end
+
+      local hold = holds and holds.of_take[take]
+      if mode <= MODE_PEEK then
+        -- EACH judge
+        if outcome ~= OUTCOME_ROOM then
+          if hold and (outcome == OUTCOME_OVER or hold.is_concurrent) then
+            wait_us = holds.wait_us(hold, wait_us, limit, cost, used, at_us, rest)
+          end
+        elseif mode == MODE_PAY then
+          if hold then holds.note_payment(hold, used - rest) end
+          used, paid_at_us = used + (algorithm == TOKEN_BUCKET and cost * TICKS or cost), at_us > now_us and at_us or now_us
+          if slot then working[slot + USED] = used end
+        end
+      else
+        if mode == MODE_POST_PAID then
+          if hold then holds.note_payment(hold, used - rest) end
+          paid_at_us, capped = max(now_us, at_us), change(slot, limit, mode, cost, 0, now_us)
+        elseif mode == MODE_GIVE_BACK then
+          if hold then holds.close(hold, slot, limit, cost, descriptor) else change(slot, limit, mode, cost, descriptor, now_us) end
+        end
+        used, at_us, rest, opened = working[slot + USED], working[slot + AT_US], working[slot + REST], working[slot + OPENED]
+      end
+      if may_start_over and (outcome ~= OUTCOME_ROOM or used == opened) then
+        starts_over = true
+        break
+      end
+      -- FILE report.lua
 
       local answer = take / 8 + to_out
       out[answer], out[answer + 1], out[answer + 2] = paid_at_us > 0 and outcome + STATUS_PAID or outcome, remaining, wait_us
@@ -236,7 +224,6 @@ while at <= #groups do
     end
     if may_return and verdict <= VERDICT_REFUSED then
       -- Refunds and settlements come last, so that no take of the same group passes because of them.
-      if flags >= 2 then counter.refund(first, last) end
       for take = first, change and last or 0, 48 do
         local key, limit, _, _, mode, cost = unpack_numbers('<dddddd', groups, take)
         local slot, answer = (slot_of[key] or 0) - slots_before, take / 8 + to_out
@@ -260,15 +247,9 @@ while at <= #groups do
         local key, limit = unpack_numbers('<dd', groups, take)
         local algorithm, amount, burst, seconds = unpack_numbers('<dddd', limits, limit * 40 - 39)
         local answer, remaining, reset_us = take / 8 + to_out, 0, 0
-        if algorithm == COUNTER then
-          local hits = counter.count[take]
-          if counter.is_charged[take] then out[answer] = out[answer] + STATUS_PAID end
-          remaining, out[answer + 4] = max(0, amount - hits), min(hits, EXACT_MAX)
-        else
-          local slot = slot_of[key] - slots_before
-          local used, at_us, rest, opened = working[slot + USED], working[slot + AT_US], working[slot + REST], working[slot + OPENED]
-          -- FILE report.lua
-        end
+        local slot = slot_of[key] - slots_before
+        local used, at_us, rest, opened = working[slot + USED], working[slot + AT_US], working[slot + REST], working[slot + OPENED]
+        -- FILE report.lua
         out[answer + 1], out[answer + 3] = remaining, reset_us
       end
     end

@@ -1,5 +1,5 @@
-// What every store does with counters of COMPATIBILITY_MODE (Mode.charge): charged each for itself, whatever the call comes
-// to, and the rest of the call knows which of them were over. Alone, and several times in a call, they are in test/vectors, and
+// What every store does with counters of COMPATIBILITY_MODE: charged each for itself and before the rest of their call, which pays nothing if
+// they refuse it. Alone, and several times in a call, they are in test/vectors, and
 // test/property/counters-agree.server.test.ts compares the stores.
 
 import { beforeEach, describe, expect, test } from "vitest";
@@ -14,6 +14,7 @@ import {
   look,
   SECOND_US,
   type StoreHarness,
+  settleWithCounters,
   takeOf,
 } from "./store-harness.ts";
 
@@ -22,7 +23,7 @@ const three = counterOf(3);
 const ten = counterOf(10);
 const bucket = makeLimit({ amount: 1, burst: 4, windowSeconds: 86_400 });
 
-const charge = (identity: string, cost = 1, limit = three): Ask => ({ limit, identity, cost, mode: Mode.charge });
+const charge = (identity: string, cost = 1, limit = three): Ask => ({ limit, identity, cost, mode: Mode.pay });
 
 /** Runs the contract of counters. `factory` makes a fresh store for each test. */
 export function describeCounterContract(name: string, factory: HarnessFactory): void {
@@ -45,9 +46,8 @@ async function settleCounters(
   { stopsAtOver = false } = {},
 ): Promise<TakeGroup> {
   const group = groupOf(asks, harness.keyPrefix);
-  group.hasCounters = true;
-  group.stopsAtOver = stopsAtOver;
-  await harness.settle(group);
+  for (const take of group.takes) if (take.mode === Mode.denied) take.outcome = Outcome.over;
+  await settleWithCounters(harness, group, stopsAtOver);
   return group;
 }
 
@@ -114,11 +114,9 @@ function describeStopping(open: () => StoreHarness): void {
     await chargeOne(open(), charge("full", 3));
     const group = await settleCounters(open(), [charge("a"), charge("full")], stopping);
     expect(group.verdict).toBe(Verdict.refused);
-    expect(
-      [takeOf(group, 0), takeOf(group, 1)].map(({ outcome, counted, paid }) => ({ outcome, counted, paid })),
-    ).toEqual([
-      { outcome: Outcome.room, counted: 0, paid: false },
-      { outcome: Outcome.over, counted: 4, paid: true },
+    expect([takeOf(group, 0), takeOf(group, 1)].map(({ outcome, counted }) => ({ outcome, counted }))).toEqual([
+      { outcome: Outcome.room, counted: 0 },
+      { outcome: Outcome.over, counted: 4 },
     ]);
     expect(await countOf(open(), "a")).toBe(0);
   });
@@ -134,11 +132,7 @@ function describeStopping(open: () => StoreHarness): void {
   test("of such a call are left alone if one is known to be over already", async () => {
     await chargeOne(open(), charge("full", 3));
     const known: Ask = { ...charge("known"), mode: Mode.denied };
-    const group = groupOf([charge("a"), known, charge("full")], open().keyPrefix);
-    group.hasCounters = true;
-    group.stopsAtOver = true;
-    takeOf(group, 1).outcome = Outcome.over;
-    await open().settle(group);
+    const group = await settleCounters(open(), [charge("a"), known, charge("full")], stopping);
     expect(group.verdict).toBe(Verdict.refused);
     expect(takeOf(group, 1)).toMatchObject({ outcome: Outcome.over });
     expect([await countOf(open(), "a"), await countOf(open(), "known"), await countOf(open(), "full")]).toEqual([
@@ -152,7 +146,7 @@ function describeRefunds(open: () => StoreHarness): void {
 
   test("give hits back, never below none", async () => {
     await chargeOne(open(), charge("a", 5));
-    expect(await chargeOne(open(), refund("a", 3))).toMatchObject({ outcome: Outcome.room, paid: true, remaining: 1 });
+    expect(await chargeOne(open(), refund("a", 3))).toMatchObject({ outcome: Outcome.room, remaining: 1 });
     expect(await countOf(open(), "a")).toBe(2);
     await chargeOne(open(), refund("a", 9));
     expect(await countOf(open(), "a")).toBe(0);

@@ -20,8 +20,7 @@ test("a counter begins at 0 when its key comes again after its time, with a long
     [60, 3],
   ] as const) {
     const limit = { ...makeLimit({ algorithm: 2, isCounter: true, amount: 3, windowSeconds }), keySuffix: "" };
-    const group = groupOf([{ limit, cost: 2, mode: Mode.charge }], "");
-    group.hasCounters = true;
+    const group = groupOf([{ limit, cost: 2, mode: Mode.pay }], "");
     harness.setUs(startUs + secondsIn * MICROS_PER_SECOND);
     await harness.settle(group);
     counted.push(takeOf(group, 0).counted);

@@ -3,6 +3,7 @@
 import { hashBucketKey } from "../../src/engine/domain/key-bytes.ts";
 import type { Limit } from "../../src/engine/domain/limit.ts";
 import { Kind, Mode, type Take, TakeGroup } from "../../src/engine/domain/take.ts";
+import { CountersFirst } from "../../src/stores/counters/counters-first.ts";
 import type { Store } from "../../src/stores/store.ts";
 
 /** A fresh store whose time is moved by hand. */
@@ -82,6 +83,23 @@ export async function askOne(harness: StoreHarness, one: Ask): Promise<Take> {
 /** What a peek of one hit says of a bucket; changes nothing. */
 export async function look(harness: StoreHarness, limit: Limit, identity = "a"): Promise<Take> {
   return askOne(harness, { limit, identity, mode: Mode.peek });
+}
+
+/** Settles a group that may have counters and other limits, as a process does under COMPATIBILITY_MODE. */
+export async function settleWithCounters(harness: StoreHarness, group: TakeGroup, stopsAtOver = false): Promise<void> {
+  const store: Store = {
+    take(part, then) {
+      const { generation } = part;
+      void harness.settle(part).then(() => then.settled(part, generation));
+      return false;
+    },
+    giveBack: (part) => void harness.giveBack(part),
+    close: async () => undefined,
+  };
+  const all = new CountersFirst(store, store, { stopsAtOver });
+  await new Promise<void>((resolve) => {
+    if (all.take(group, { settled: () => resolve() })) resolve();
+  });
 }
 
 export function advance(harness: StoreHarness, deltaUs: number): void {

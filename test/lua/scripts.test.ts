@@ -4,15 +4,17 @@ import { createHash } from "node:crypto";
 import { readdirSync, readFileSync } from "node:fs";
 import { resolve } from "node:path";
 import { expect, test } from "vitest";
-import { loadScript } from "../../src/stores/redis/scripts.ts";
+import { loadAllScripts } from "../../src/stores/redis/scripts.ts";
 
 const LUA = resolve(import.meta.dirname, "../../lua");
 const FILES = readdirSync(LUA).sort();
-const { text: SCRIPT, sha: SHA } = loadScript();
 
-test("the script is called by the hash of its text", () => {
-  expect(SHA).toBe(createHash("sha1").update(SCRIPT).digest("hex"));
-});
+test.each(Object.entries(loadAllScripts()))(
+  "the script of %s is called by the hash of its text",
+  (_, { text, sha }) => {
+    expect(sha).toBe(createHash("sha1").update(text).digest("hex"));
+  },
+);
 
 // The script of limits at run time joins texts, and the numbers of its hashes.
 test.each(FILES.filter((file) => file !== "runtime_limits.lua"))(

@@ -5,10 +5,12 @@ import fc from "fast-check";
 import { beforeAll, describe, expect, test } from "vitest";
 import { hashBucketKey } from "../../src/engine/domain/key-bytes.ts";
 import { Kind, Mode, type Take, TakeGroup } from "../../src/engine/domain/take.ts";
+import { LocalCountersFirst } from "../../src/stores/counters/counters-first.ts";
 import { MemoryStore } from "../../src/stores/memory/memory-store.ts";
+import { NOBODY } from "../../src/stores/store.ts";
 import { postgresHarness } from "../contract/postgres-harness.ts";
 import { clusterHarness, redisHarness } from "../contract/redis-harness.ts";
-import type { StoreHarness } from "../contract/store-harness.ts";
+import { type StoreHarness, settleWithCounters } from "../contract/store-harness.ts";
 import { makeLimit } from "../support/builders.ts";
 import { ManualClock } from "../support/manual-clock.ts";
 import { PostgresServer } from "../support/postgres-server.ts";
@@ -26,7 +28,7 @@ const ask = fc.record({
   limit: fc.integer({ min: 0, max: limits.length - 1 }),
   key: fc.constantFrom("a", "b"),
   kind: fc.constantFrom(Kind.ordinary, Kind.ordinary, Kind.quota, Kind.shadow),
-  mode: fc.constantFrom(Mode.charge, Mode.charge, Mode.charge, Mode.denied, Mode.refund),
+  mode: fc.constantFrom(Mode.pay, Mode.pay, Mode.pay, Mode.denied, Mode.refund),
   hits: fc.constantFrom(0, 1, 2, 5, 2 ** 32 - 1),
 });
 const call = fc.record({ asks: fc.array(ask, { minLength: 1, maxLength: 5 }), stopsAtOver: fc.boolean() });
@@ -53,10 +55,11 @@ describe.each([
       fc.asyncProperty(fc.array(call, { minLength: 1, maxLength: 8 }), async (calls) => {
         const prefix = `r${histories++}:`;
         const memory = new MemoryStore({ clock: new ManualClock(harness.nowUs()) });
+        const memoryOf = [false, true].map((stopsAtOver) => new LocalCountersFirst(memory, { stopsAtOver }));
         for (const one of namesOnce ? calls.map(withoutRepeats) : calls) {
           const [here, there] = [groupOf(one, prefix), groupOf(one, prefix)];
-          memory.take(here);
-          await harness.settle(there);
+          memoryOf[one.stopsAtOver ? 1 : 0]?.take(here, NOBODY);
+          await settleWithCounters(harness, there, one.stopsAtOver);
           expect(answerOf(there)).toEqual(answerOf(here));
         }
         await memory.close();
@@ -76,7 +79,7 @@ function withoutRepeats({ asks, stopsAtOver }: Call): Call {
   };
 }
 
-function groupOf({ asks, stopsAtOver }: Call, prefix: string): TakeGroup {
+function groupOf({ asks }: Call, prefix: string): TakeGroup {
   const group = new TakeGroup();
   for (const [i, { limit: place, key, kind, mode, hits }] of asks.entries()) {
     const limit = limits[place] ?? bucket;
@@ -88,9 +91,7 @@ function groupOf({ asks, stopsAtOver }: Call, prefix: string): TakeGroup {
     take.mode = limit.isCounter ? mode : Mode.pay;
     take.cost = limit.isCounter ? hits : Math.max(1, hits);
     if (take.mode === Mode.denied) take.outcome = 2;
-    group.hasCounters ||= limit.isCounter;
   }
-  group.stopsAtOver = stopsAtOver && group.hasCounters;
   return group;
 }
 
@@ -103,5 +104,5 @@ function answerOfTake({ outcome, paid, remaining, mode, counted, waitUs, limit }
   // Of a denied counter nobody asks more than that it is over.
   if (mode === Mode.denied) return { outcome };
   if (!limit.isCounter) return { outcome, paid, remaining, waitUs };
-  return { outcome, paid, remaining, counted: mode === Mode.charge ? counted : 0 };
+  return { outcome, remaining, counted: mode === Mode.pay ? counted : 0 };
 }

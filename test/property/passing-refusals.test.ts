@@ -26,6 +26,7 @@ const LIMIT = makeLimit({ amount: 1_000_000, burst: 1_000_000 });
 const DOWN = "CLUSTERDOWN The cluster is down";
 /** A call goes out once, and ten times more (CLUSTER_DOWNS_MAX of redis-node.ts), 3 ms apart. */
 const SENDS_MAX = 11;
+const SCRIPT = { text: "text", sha: "sha" };
 
 type Mood = "runs" | "down" | "try again" | "no script" | "silent";
 
@@ -75,7 +76,7 @@ class Rig {
     this.intake = new RedisNode({
       ...completeOptions(options),
       finder: fixedServer(TARGET),
-      script: { text: "text", sha: "sha" },
+      scripts: { takes: SCRIPT, counters: SCRIPT },
       selfTestKeys: () => ["own"],
       jitterSecondsMax: 0,
       redirect: (_, message) => (message.startsWith("TRYAGAIN") ? "later" : "refused"),

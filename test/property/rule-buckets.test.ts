@@ -60,7 +60,7 @@ function fillerOf(statsBook: StatsBook & ValueStatsBook): TakeFiller {
   const clock = new ManualClock();
   const onStoreFailure = OnStoreFailure.allow;
   const modes = { shadowMode: false, quotaMode: false, onStoreFailure, retryAfterJitter: 0 };
-  return new TakeFiller({ ...modes, clock, windowClock: clock, statsBook });
+  return new TakeFiller({ ...modes, clock, statsBook });
 }
 
 function callOf(domain: DomainRules, entries: readonly Entry[], overridden: boolean): LimitCall {

@@ -29,7 +29,7 @@ const RULES = "{ key: tenant, rate_limit: { requests_per_unit: 7, unit: hour, sy
 function limitsOf(brought: readonly Brought[]): Limit[] {
   const clock = new ManualClock();
   const modes = { shadowMode: false, quotaMode: false, onStoreFailure: OnStoreFailure.allow, retryAfterJitter: 0 };
-  const filler = new TakeFiller({ ...modes, clock, windowClock: clock, statsBook: new CountingStatsBook() });
+  const filler = new TakeFiller({ ...modes, clock, statsBook: new CountingStatsBook() });
   const rules = rulesFromYaml(`domain: edge\ndescriptors: [${RULES}]`).domains.get("edge");
   if (rules === undefined) throw new Error("the domain is missing");
   return brought.map((override) => {

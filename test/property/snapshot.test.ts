@@ -125,14 +125,13 @@ class WatchedStore {
   }
 
   #take(ask: Ask): void {
-    this.#seeing(ask, () => this.#settle(this.#group, ask.limit.isCounter ? { ...ask, mode: Mode.charge } : ask));
+    this.#seeing(ask, () => this.#settle(this.#group, ask));
     this.#paidAtUs.set(bucketKeyOf(ask, ""), this.clock.nowUs());
   }
 
   #settle(group: TakeGroup, ask: Ask): void {
     group.reset();
     fillGroup(group, [ask], "", false);
-    group.hasCounters = ask.limit.isCounter;
     this.store.take(group);
   }
 

@@ -2,6 +2,8 @@
 
 import type { StoreError } from "../../src/engine/base/errors.ts";
 import { runThrough } from "../../src/engine/base/long-work.ts";
+import { Counters } from "../../src/engine/counters/counters.ts";
+import { LocalCache } from "../../src/engine/counters/local-cache.ts";
 import { type OnStoreFailure, OnStoreFailure as Policy } from "../../src/engine/domain/limit.ts";
 import { type LimitRequest, oneByteOf } from "../../src/engine/domain/request.ts";
 import {
@@ -12,7 +14,6 @@ import {
 } from "../../src/engine/domain/stats.ts";
 import { Verdict } from "../../src/engine/domain/take.ts";
 import { type CallFinisher, LimitCall } from "../../src/engine/limiter/call.ts";
-import { LocalCache } from "../../src/engine/limiter/counters.ts";
 import { LocalFallback } from "../../src/engine/limiter/failure-policy.ts";
 import { Limiter } from "../../src/engine/limiter/limiter.ts";
 import type { CallListener, LimiterObserver } from "../../src/engine/limiter/limiter-observer.ts";
@@ -20,6 +21,7 @@ import { RuntimeLimits } from "../../src/engine/limiter/runtime-limits.ts";
 import { keep, keyText, type RuntimeChange, valueText } from "../../src/engine/runtime/runtime-limit.ts";
 import { RuntimeTable } from "../../src/engine/runtime/runtime-table.ts";
 import { DomainBook } from "../../src/operate/telemetry/domain-book.ts";
+import { CountersFirst, LocalCountersFirst } from "../../src/stores/counters/counters-first.ts";
 import type { Store } from "../../src/stores/store.ts";
 import { ManualClock } from "./manual-clock.ts";
 import { rulesFromYaml } from "./rules.ts";
@@ -119,6 +121,7 @@ export class LimiterRig implements CallFinisher {
   /** What decides: `store`, unless another was opened. */
   readonly opened: Store;
   readonly localCache: LocalCache | undefined;
+  readonly counters: Counters | undefined;
   readonly late: Answer[] = [];
 
   readonly #compatible: boolean;
@@ -128,8 +131,12 @@ export class LimiterRig implements CallFinisher {
   constructor(rules: string, options: RigOptions = {}) {
     const { compatible = false, stopsAtOver = false, localCacheBytes = 0 } = options;
     this.#compatible = compatible;
-    this.opened = options.openStore?.(this.clock) ?? this.store;
+    const store = options.openStore?.(this.clock) ?? this.store;
+    this.opened = compatible ? new CountersFirst(store, store, { stopsAtOver }) : store;
     this.localCache = localCacheBytes > 0 ? new LocalCache(localCacheBytes) : undefined;
+    const { shadowMode = false, quotaMode = false } = options;
+    const modes = { nearLimitRatio: 0.8, shadowMode, quotaMode };
+    if (compatible) this.counters = new Counters({ ...modes, windowClock: this.clock, localCache: this.localCache });
     this.limiter = new Limiter({
       store: this.opened,
       clock: this.clock,
@@ -139,7 +146,7 @@ export class LimiterRig implements CallFinisher {
         () => {
           const store = new ScriptedStore(this.clock);
           this.local.push(store);
-          return store;
+          return compatible ? new LocalCountersFirst(store, { stopsAtOver }) : store;
         },
         () => this.store.processes,
       ),
@@ -149,9 +156,7 @@ export class LimiterRig implements CallFinisher {
       onStoreFailure: options.onStoreFailure ?? Policy.allow,
       retryAfterJitter: 0,
       statsBook: this.statsBook,
-      compatible,
-      stopsAtOver,
-      localCache: this.localCache,
+      counters: this.counters,
       runtime: new RuntimeLimits(this.#table, this.clock),
     });
     this.useRules(rules);

@@ -1,6 +1,7 @@
 // The service as it serves calls, bytes in and bytes out, on a store and a clock of the test's, deciding a recording at the
 // times of its calls. And the same of a simulation, to compare the two.
 
+import { Counters } from "../../src/engine/counters/counters.ts";
 import { OnStoreFailure } from "../../src/engine/domain/limit.ts";
 import { LocalFallback } from "../../src/engine/limiter/failure-policy.ts";
 import { Limiter } from "../../src/engine/limiter/limiter.ts";
@@ -14,6 +15,7 @@ import type { DecisionLog } from "../../src/operate/telemetry/decision-log.ts";
 import { createLogger } from "../../src/operate/telemetry/logger.ts";
 import { openRuntimeLimits } from "../../src/process/app/runtime-limits.ts";
 import { readSettings } from "../../src/process/settings.ts";
+import { CountersFirst } from "../../src/stores/counters/counters-first.ts";
 import { MemoryStore } from "../../src/stores/memory/memory-store.ts";
 import type { Store } from "../../src/stores/store.ts";
 import type { DecidingSettings } from "../../src/tools/simulate/simulated-service.ts";
@@ -60,9 +62,11 @@ export function plainService(
   rules: RuleSet,
   { options, store, clock, decisions, runtime }: ServiceParts,
 ): RateLimitService {
+  const { compatible } = options;
   const limiter = new Limiter({
     ...options,
-    store,
+    store: compatible ? new CountersFirst(store, store, options) : store,
+    counters: compatible ? new Counters({ ...options, windowClock: clock, localCache: undefined }) : undefined,
     clock,
     runtime,
     observer: new RecordingObserver(),

@@ -5,6 +5,7 @@ import { Settlement } from "../../src/engine/algorithms/settlement.ts";
 import type { BucketAccess, WorkingBucket } from "../../src/engine/algorithms/working-bucket.ts";
 import type { Clock } from "../../src/engine/base/clock.ts";
 import type { StoreError } from "../../src/engine/base/errors.ts";
+import { CounterSettlement } from "../../src/engine/counters/counter-settlement.ts";
 import { type Take, type TakeGroup, Verdict } from "../../src/engine/domain/take.ts";
 import type { LocalStore, SettleListener } from "../../src/stores/store.ts";
 
@@ -57,6 +58,7 @@ export class ScriptedStore implements LocalStore {
 
   readonly #access = new MapAccess();
   readonly #settlement = new Settlement(this.#access);
+  readonly #counters = new CounterSettlement(this.#access);
   readonly #clock: Clock;
   readonly #held: { group: TakeGroup; generation: number; then: SettleListener }[] = [];
 
@@ -106,7 +108,7 @@ export class ScriptedStore implements LocalStore {
 
   #settle(group: TakeGroup): void {
     if (this.failure === undefined) {
-      this.#settlement.settle(group, this.#clock.nowUs());
+      (group.takes[0]?.limit.isCounter ? this.#counters : this.#settlement).settle(group, this.#clock.nowUs());
       return;
     }
     group.verdict = Verdict.failed;

@@ -1,16 +1,14 @@
 // Settles the takes of one call as a whole, so that a refused call pays nothing. The buckets belong to a BucketAccess. The memory
-// store, the PostgreSQL store and the reference model of the tests settle here; lua/take.lua does the same in Redis. counters.ts charges
-// counters of envoyproxy/ratelimit's kind, each for itself.
+// store, the PostgreSQL store and the reference model of the tests settle here; lua/take.lua does the same in Redis.
 
 import { NO_SHIFT } from "../base/clock.ts";
 import { StoreError } from "../base/errors.ts";
 import { InvariantError } from "../base/invariant.ts";
 import type { KeyHash } from "../domain/key-bytes.ts";
 import { Algorithm, HOLDS_FULL_ERROR, type Limit, WAIT_US_MAX } from "../domain/limit.ts";
-import { isOfCounter, Mode, Outcome, Source, type Take, TakeGroup, Verdict } from "../domain/take.ts";
+import { Mode, Outcome, Source, type Take, TakeGroup, Verdict } from "../domain/take.ts";
 import { costToReturn, isGroupRefused } from "../domain/verdict.ts";
 import { calendarWindow } from "./calendar-window.ts";
-import { chargeCounters } from "./counters.ts";
 import { fixedWindow } from "./fixed-window.ts";
 import { closeHold, notePayment, openHold, opensHold, openWithHolds, settleHold, tellWait } from "./holds.ts";
 import { slidingLog } from "./sliding-log.ts";
@@ -27,7 +25,7 @@ const LOGS_FULL = new StoreError(
 
 /**
  * Settles groups synchronously, and never throws. All or nothing: the limits of a descriptor are paid together or not at all, and the
- * descriptors of a call too. Post-paid hits, refunds and charged counters are kept in any case. A refusal without these writes nothing,
+ * descriptors of a call too. Post-paid hits and refunds are kept in any case. A refusal without these writes nothing,
  * but extends the lifetime of a bucket whose rate was lowered since it was written. A payment for which a sliding log has no memory is
  * left unanswered; the answers of the other takes are valid.
  */
@@ -57,7 +55,6 @@ export class Settlement {
       group.source = Source.store;
       return;
     }
-    if (group.hasCounters) chargeCounters(group, this.#working, nowUs);
     const refused = this.#judge(group, nowUs);
     if (refused) this.#undo(group, 0, group.size);
     this.#refund(group, nowUs);
@@ -171,7 +168,6 @@ export class Settlement {
 
   /** True if the take puts its descriptor over. */
   #judgeTake(take: Take, index: number, nowUs: number): boolean {
-    if (isOfCounter(take.mode)) return take.outcome === Outcome.over;
     const bucket = this.#working.open(take, nowUs);
     this.#bucketOf[index] = bucket;
     take.paid = false;
@@ -240,7 +236,7 @@ export class Settlement {
     for (let i = 0; i < group.size; i++) {
       const take = takeAt(group, i);
       const bucket = this.#bucketOf[i];
-      if (bucket === undefined || isOfCounter(take.mode)) continue;
+      if (bucket === undefined) continue;
       bucket.step.report(bucket.kept, take.limit, nowUs, take);
       keepFor(bucket, take.resetUs);
     }

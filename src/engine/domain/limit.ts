@@ -16,9 +16,6 @@ export const Algorithm = {
 } as const;
 export type Algorithm = (typeof Algorithm)[keyof typeof Algorithm];
 
-/** The number sent to the stores' scripts for a counter (Limit.isCounter) in place of its algorithm. No algorithm may use it. */
-export const COUNTER_NUMBER = 4;
-
 /** All algorithms. */
 export const ALGORITHMS: readonly Algorithm[] = Object.values(Algorithm);
 
@@ -147,7 +144,7 @@ export interface Limit {
   readonly holdSeconds: number;
   /** True: counts live holds, each as 1, in a token bucket without refill (`concurrent`). Only with holds. */
   readonly isConcurrent: boolean;
-  /** True: counted as envoyproxy/ratelimit does, under the same key (COMPATIBILITY_MODE); see Mode.charge. */
+  /** True: counted as envoyproxy/ratelimit does, under the same key (COMPATIBILITY_MODE); see engine/counters. */
   readonly isCounter: boolean;
   /** How much less room calls of low priority have than the whole limit. 0 unless this is `Priority.low` of a limit. */
   readonly reserve: number;

@@ -14,19 +14,13 @@ export const Kind = { ordinary: 0, quota: 1, shadow: 2 } as const;
 export type Kind = (typeof Kind)[keyof typeof Kind];
 
 /**
- * What a take does with its cost. `peek` asks without paying. `refund` gives back. `postPaid` pays even without room. `charge`
- * counts as the reference service does: the counter is paid in any case, independent of the other takes, and is over if the
- * count then exceeds the limit; the cost may be 0 or above COST_ABOVE_ALL. `denied` is a charge that the local cache answered:
- * it is over, and no store touches it. `settle` ends the hold `holdId`; its cost is what was used. `giveBack` undoes a payment of an
- * earlier call, alone in its group: `descriptor` is the time of that payment (stores/batching/give-backs.ts).
+ * What a take does with its cost. `peek` asks without paying. `refund` gives back. `postPaid` pays even without room. `denied` is
+ * known to be over before a store is asked, and no store touches it. `settle` ends the hold `holdId`; its cost is what was used.
+ * `giveBack` undoes a payment of an earlier call, alone in its group: `descriptor` is the time of that payment
+ * (stores/batching/give-backs.ts).
  */
-export const Mode = { pay: 0, peek: 1, refund: 2, postPaid: 3, charge: 4, denied: 5, settle: 6, giveBack: 7 } as const;
+export const Mode = { pay: 0, peek: 1, refund: 2, postPaid: 3, denied: 4, settle: 5, giveBack: 6 } as const;
 export type Mode = (typeof Mode)[keyof typeof Mode];
-
-/** True for the modes of counters. */
-export function isOfCounter(mode: Mode): boolean {
-  return mode === Mode.charge || mode === Mode.denied;
-}
 
 /**
  * The result of one take. `unanswered`: the store has given no answer. `over`: there is no room now. `never`: the cost is larger
@@ -59,12 +53,10 @@ export class Take extends Keyed {
   descriptor = 0;
   kind: Kind = Kind.ordinary;
   mode: Mode = Mode.pay;
-  /** 1 to COST_ABOVE_ALL; 0 too for a settlement; any whole number for a counter. A peek asks about this cost. */
+  /** 1 to COST_ABOVE_ALL; 0 too for a settlement; any whole number for a limit that counts hits. A peek asks about this cost. */
   cost = 1;
   /** If the limit has holds: id of the hold that a payment opens or a settlement ends. One-byte; empty if nobody can settle it. */
   holdId = "";
-  /** Counters: seconds until the window ends, 1 to the window's length. Other limits: 0. */
-  windowSecondsLeft = 0;
   /** Stats that count this take: the limit's own, or those of one value (`value_to_metric`, `detailed_metric`). */
   stats: LimitStats;
 
@@ -77,15 +69,15 @@ export class Take extends Keyed {
   remaining = 0;
   /** Microseconds until the same cost could pass; 0 with room, and 0 if it never can. At most WAIT_US_MAX. */
   waitUs = 0;
-  /** Microseconds until the bucket is full; 0 if it is. At most WAIT_US_MAX. */
+  /** Microseconds until the bucket is full; 0 if it is. At most WAIT_US_MAX. If the host's clock defines the window, known from the start. */
   resetUs = 0;
   /** The store's time of payment in microseconds, 0 if nothing was paid. Needed to give the payment back. */
   paidAtUs = 0;
   /** Post-paid hits that were not recorded, because the state can't hold more (`debtMax`, or AMOUNT_MAX in a window). */
   cappedHits = 0;
   /**
-   * Mode.charge: the count after this take; exact below 2^53. Mode.settle: the cost that was held, or a HoldFound. If the limit has
-   * holds, Mode.pay: 1 if the payment opened a hold, else 0; Mode.peek: number of live holds of the bucket.
+   * Mode.settle: the cost that was held, or a HoldFound. If the limit has holds, Mode.pay: 1 if the payment opened a hold, else 0;
+   * Mode.peek: number of live holds of the bucket. If it counts hits (engine/counters): the count after this take; exact below 2^53.
    */
   counted = 0;
 
@@ -101,9 +93,9 @@ export function isOver(take: Take): boolean {
   return take.outcome >= Outcome.over;
 }
 
-/** True if the take can refuse its call: a payment, a peek or a counter. Refunds, reports and settlements never do. */
+/** True if the take can refuse its call: a payment, a peek or a denied one. Refunds, reports and settlements never do. */
 export function canRefuseCall(take: Take): boolean {
-  return take.mode === Mode.pay || take.mode === Mode.peek || isOfCounter(take.mode);
+  return take.mode === Mode.pay || take.mode === Mode.peek || take.mode === Mode.denied;
 }
 
 /** Weight of a sliding log; other limits weigh 1. A take on a log reads and writes up to 16 KB (bench/store/full-logs.mjs). */
@@ -137,10 +129,6 @@ export class TakeGroup {
   deadlineUs = Number.POSITIVE_INFINITY;
   /** True if a quota descriptor passes without a take. Quota descriptors then can't refuse the call. */
   hasSpareQuota = false;
-  /** True if any take is on a counter. */
-  hasCounters = false;
-  /** True: if any counter is over, only the counters that are over are charged (STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT). */
-  stopsAtOver = false;
 
   verdict: Verdict = Verdict.pending;
   /** Why takes are unanswered, if the verdict is failed. */
@@ -169,7 +157,6 @@ export class TakeGroup {
     take.resetUs = 0;
     take.paidAtUs = 0;
     take.cappedHits = 0;
-    take.windowSecondsLeft = 0;
     take.holdId = "";
     return take;
   }
@@ -188,8 +175,6 @@ export class TakeGroup {
     this.generation++;
     this.deadlineUs = Number.POSITIVE_INFINITY;
     this.hasSpareQuota = false;
-    this.hasCounters = false;
-    this.stopsAtOver = false;
     this.verdict = Verdict.pending;
     this.failure = undefined;
     this.source = Source.store;
@@ -205,7 +190,7 @@ export function copyQuestion(take: Take, into: TakeGroup): Take {
   copy.kind = take.kind;
   copy.mode = take.mode;
   copy.cost = take.cost;
-  copy.windowSecondsLeft = take.windowSecondsLeft;
+  copy.resetUs = take.resetUs;
   copy.holdId = take.holdId;
   copy.stats = take.stats;
   return copy;

@@ -4,13 +4,12 @@
 import type { BucketMemory, Store } from "../../stores/store.ts";
 import type { Clock } from "../base/clock.ts";
 import type { StoreError } from "../base/errors.ts";
-import { COST_ABOVE_ALL, divideDown, divideUp, MICROS_PER_SECOND } from "../base/units.ts";
+import { COST_ABOVE_ALL, divideUp, MICROS_PER_SECOND } from "../base/units.ts";
 import type { Limit } from "../domain/limit.ts";
 import { type LimitRequest, oneByteOf, oneByteValueOf, type WrittenEntry } from "../domain/request.ts";
 import { GLOBAL_DESCRIPTOR, Kind, Mode, type Take, TakeGroup, Verdict } from "../domain/take.ts";
 import type { RuleSet } from "../rules/rule-set.ts";
 import { LimitCall, NO_FINISHER } from "./call.ts";
-import type { LocalCache } from "./counters.ts";
 import { TakeFiller } from "./limiter.ts";
 import type { FillOptions } from "./question.ts";
 
@@ -65,7 +64,6 @@ interface BucketAdminOptions extends FillOptions {
   readonly memories: readonly BucketMemory[];
   readonly clock: Clock;
   readonly rules: () => RuleSet | undefined;
-  readonly localCache?: LocalCache | undefined;
 }
 
 /** How long a question to the store may take: operators can wait longer than callers. */
@@ -105,8 +103,7 @@ export class BucketAdmin {
     this.#forget(takes);
     const group = await this.#ask(takes, asRefund, REFUNDS);
     this.#forget(takes);
-    const nowS = divideDown(this.#options.clock.nowUs(), MICROS_PER_SECOND);
-    this.#options.localCache?.learn(group, nowS);
+    this.#options.counters?.learn(group, this.#options.clock.nowUs());
     return this.#reports(takes, group).map((report, i) => ({
       ...report,
       before: (before[i] as BucketReport).snapshot,
@@ -140,8 +137,7 @@ export class BucketAdmin {
         take.keyHash = from.keyHash;
         take.descriptor = group.size;
         take.kind = Kind.shadow;
-        take.windowSecondsLeft = from.windowSecondsLeft;
-        group.hasCounters ||= from.limit.isCounter;
+        take.resetUs = from.resetUs;
         shape(from, take);
       }
     }
@@ -182,12 +178,13 @@ function asRefund(from: Take, to: Take): void {
 }
 
 function snapshotOf(take: Take): BucketSnapshot {
-  const { limit, remaining, windowSecondsLeft } = take;
-  if (limit.isCounter) {
-    const resetSeconds = remaining < limit.amount ? windowSecondsLeft : 0;
-    return { remaining, waitSeconds: remaining > 0 ? 0 : windowSecondsLeft, resetSeconds };
-  }
+  const { limit, remaining } = take;
   const secondsOf = (us: number) => divideUp(us, MICROS_PER_SECOND);
+  if (limit.isCounter) {
+    const leftSeconds = secondsOf(take.resetUs);
+    const resetSeconds = remaining < limit.amount ? leftSeconds : 0;
+    return { remaining, waitSeconds: remaining > 0 ? 0 : leftSeconds, resetSeconds };
+  }
   return {
     remaining,
     waitSeconds: secondsOf(take.waitUs),

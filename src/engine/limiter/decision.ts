@@ -3,22 +3,10 @@
 
 import { AMOUNT_MAX, divideDown, divideUp, MICROS_PER_SECOND } from "../base/units.ts";
 import { OnStoreFailure } from "../domain/limit.ts";
-import {
-  HoldFound,
-  isOfCounter,
-  isOver,
-  Kind,
-  Mode,
-  Outcome,
-  Source,
-  type Take,
-  type TakeGroup,
-  Verdict,
-} from "../domain/take.ts";
+import { HoldFound, isOver, Kind, Mode, Outcome, Source, type Take, type TakeGroup, Verdict } from "../domain/take.ts";
 import { isAnyOver, VerdictFold } from "../domain/verdict.ts";
 import { isOfBlock } from "./blocked-limit.ts";
 import type { LimitCall, Status } from "./call.ts";
-import { countCounterHits } from "./counters.ts";
 
 /**
  * Writes the decision of a settled call: one status per descriptor, in order, which shows the descriptor's strictest limit. Also
@@ -66,29 +54,6 @@ export function wouldRefuse(call: LimitCall, quotaMode: boolean): boolean {
   return fold.refuses(call.group.hasSpareQuota);
 }
 
-/**
- * Sets `call.governing` as the reference service picks the descriptor of its headers: the first descriptor with the least
- * remaining, unless descriptors refuse that are no quota descriptors; then the last of these. A global limit that refuses governs
- * in any case, and one that does not if no descriptor has a limit of its own. Must be called after `combine`, whose choice it
- * replaces.
- */
-export function governAsReference(call: LimitCall, quotaMode: boolean): void {
-  if (call.globalTake !== undefined && isOver(call.globalTake)) return;
-  let governing: Take | undefined;
-  let hasOwn = false;
-  let least = AMOUNT_MAX;
-  for (let i = 0; i < call.request.descriptorCount; i++) {
-    const shown = strictestOf(call, i, undefined);
-    if (shown === undefined) continue;
-    hasOwn = true;
-    const takesOver = call.decision.statuses[i]?.overLimit === true && !quotaMode && call.rules[i]?.isQuota !== true;
-    if (!takesOver && shown.remaining >= least) continue;
-    governing = shown;
-    least = takesOver ? 0 : shown.remaining;
-  }
-  if (hasOwn) call.governing = governing;
-}
-
 /** Whether the call is refused because it lacks a required entry. */
 export function isRefusedIncomplete({ isBlocked, missing }: LimitCall): boolean {
   return isBlocked && missing !== undefined;
@@ -104,7 +69,7 @@ function showTake(status: Status, take: Take, isShadow: boolean): void {
 }
 
 /** The strictest of `first` and the descriptor's answered takes; undefined if there is none. */
-function strictestOf(call: LimitCall, descriptor: number, first: Take | undefined): Take | undefined {
+export function strictestOf(call: LimitCall, descriptor: number, first: Take | undefined): Take | undefined {
   let shown = first;
   const end = call.firstTakes[descriptor + 1] ?? 0;
   for (let t = call.firstTakes[descriptor] ?? 0; t < end; t++) {
@@ -130,7 +95,7 @@ function strictest(one: Take | undefined, other: Take): Take {
 /** Whether refusal `one` lasts longer than `other`. A cost that can never pass lasts longest. */
 function isLonger(one: Take, other: Take): boolean {
   if (other.outcome === Outcome.never) return false;
-  return one.outcome === Outcome.never || waitUsOf(one) > waitUsOf(other);
+  return one.outcome === Outcome.never || one.waitUs > other.waitUs;
 }
 
 function isShadowRule(call: LimitCall, take: Take): boolean {
@@ -148,23 +113,15 @@ export function overShadow({ group }: LimitCall): Take | undefined {
 
 // The wait that a refused caller gets: the wait, plus a jitter that is constant per bucket.
 
-/** Microseconds until the take's cost could pass; for a counter, until its window ends. */
-export function waitUsOf(take: Take): number {
-  if (take.limit.isCounter) return take.windowSecondsLeft * MICROS_PER_SECOND;
-  return take.waitUs;
-}
-
 /** False if waiting does not help: a cost above what the limit can ever hold never passes. */
 export function canPassLater(take: Take): boolean {
   return take.outcome !== Outcome.never;
 }
 
 /**
- * The seconds that a status or header shows for the take: the wait if it is over, else the time until the bucket is full; for a
- * counter always the rest of its window. Show it only if `canPassLater`.
+ * The seconds that a status or header shows for the take: the wait if it is over, else the time until the bucket is full. Show it only if `canPassLater`.
  */
 export function resetSecondsOf(take: Take): number {
-  if (take.limit.isCounter) return take.windowSecondsLeft;
   const over = take.outcome === Outcome.over || take.outcome === Outcome.never;
   const seconds = divideUp(over ? take.waitUs : take.resetUs, MICROS_PER_SECOND);
   return over || take.paid ? Math.max(1, seconds) : seconds;
@@ -179,7 +136,7 @@ export function retryAfterSeconds(take: Take): number {
     policy: { retryAfterJitter },
   } = take.limit;
   const share = retryAfterJitter === 0 ? 0 : retryAfterJitter * (stableHash(take.bucketKey) / 4_294_967_296);
-  return Math.max(1, Math.ceil((waitUsOf(take) * (1 + share)) / MICROS_PER_SECOND));
+  return Math.max(1, Math.ceil((take.waitUs * (1 + share)) / MICROS_PER_SECOND));
 }
 
 // FNV-1a, whose high bits are close for similar keys, then the finalizer of murmur3, which spreads them. `keyHash` can't be used,
@@ -198,8 +155,7 @@ function stableHash(text: string): number {
 export function countHits(call: LimitCall): void {
   for (let i = 0; i < call.group.size; i++) {
     const take = call.group.takes[i] as Take;
-    if (take.mode === Mode.pay || take.mode === Mode.postPaid || take.mode === Mode.charge || isOfBlock(take))
-      take.stats.totalHits += take.cost;
+    if (take.mode === Mode.pay || take.mode === Mode.postPaid || isOfBlock(take)) take.stats.totalHits += take.cost;
     else if (take.mode === Mode.peek && !isJudge(call, i)) {
       take.limit.stats.withoutHits++;
       take.limit.stats.wasPeeked = true;
@@ -207,13 +163,21 @@ export function countHits(call: LimitCall): void {
   }
 }
 
-/** Counts the results of the takes. A limit is near if more than the part `nearLimitRatio` (0 to 1) of it is used. */
-export function countOutcomes(call: LimitCall, nearLimitRatio: number): void {
+/** Counts takes that have an arithmetic of their own. */
+interface OtherTally {
+  /** False for all other takes. */
+  tally(call: LimitCall, take: Take): boolean;
+}
+
+/**
+ * Counts the results of the takes. A limit is near if more than the part `nearLimitRatio` (0 to 1) of it is used.
+ */
+export function countOutcomes(call: LimitCall, nearLimitRatio: number, others?: OtherTally): void {
   if (call.group.takesWithHolds > 0) countOpened(call, 1);
   if (call.runtime.length > 0) countShadowBlocks(call);
   for (let i = 0; i < call.group.size; i++) {
     const take = call.group.takes[i] as Take;
-    if (take.mode === Mode.peek || take.mode === Mode.refund) continue;
+    if (take.mode === Mode.peek || take.mode === Mode.refund || others?.tally(call, take) === true) continue;
     if (take.mode !== Mode.settle) countHit(call, i, nearLimitRatio);
     else if (take.outcome !== Outcome.unanswered) countSettlement(take);
   }
@@ -224,7 +188,7 @@ function countShadowBlocks(call: LimitCall): void {
   for (let i = 0; i < call.runtime.length; i++) {
     if (call.runtime[i]?.isShadow !== true) continue;
     const take = call.group.takes[call.firstTakes[i] ?? 0];
-    if (take?.descriptor !== i || (take.mode !== Mode.pay && take.mode !== Mode.charge)) continue;
+    if (take?.descriptor !== i || take.mode !== Mode.pay) continue;
     call.wasShadowed = !call.decision.overLimit;
     if (isOver(take)) continue;
     take.stats.overLimit += take.cost;
@@ -239,10 +203,8 @@ function countHit(call: LimitCall, index: number, nearLimitRatio: number): void 
     countOver(take, call.group.source);
     take.stats.deniedUnanswered += take.cost;
   } else if (take.outcome === Outcome.unanswered) return;
-  else if (isOfCounter(take.mode)) {
-    const isShadow = call.rules[take.descriptor]?.kind === Kind.shadow && !isOfBlock(take);
-    countCounterHits(take, isShadow, nearLimitRatio);
-  } else if (isJudged || isOver(take)) countOver(take, call.group.source);
+  else if (take.mode === Mode.denied) countOver(take, Source.denialMemory);
+  else if (isJudged || isOver(take)) countOver(take, call.group.source);
   else countRoom(take, nearLimitRatio);
 }
 
@@ -271,7 +233,8 @@ export function wasDenied(take: Take): boolean {
   return take.byPolicy && take.limit.policy.onStoreFailure === OnStoreFailure.deny;
 }
 
-function countOver(take: Take, source: Source): void {
+/** Counts the hits of a take that was over. */
+export function countOver(take: Take, source: Source): void {
   const { stats } = take;
   stats.overLimit += take.cost;
   if (source === Source.denialMemory) stats.overLimitWithLocalCache += take.cost;

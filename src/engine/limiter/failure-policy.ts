@@ -160,7 +160,7 @@ export class LocalFallback {
         continue;
       if (this.#store !== undefined && this.#known.get(take.bucketKey)?.isCountedHere) this.#store.forget(take);
       const resetUs = isOver(take) ? Math.max(take.waitUs, take.resetUs) : take.resetUs;
-      const asNewAtUs = nowUs + resetUs + take.windowSecondsLeft * MICROS_PER_SECOND;
+      const asNewAtUs = nowUs + resetUs;
       // At 0 remaining, the store does not tell how much of the reserve is used; it counts as unused.
       const remaining = take.remaining + take.limit.reserve;
       this.#remember(take.bucketKey, { remaining, asNewAtUs, isCountedHere: false });
@@ -176,8 +176,6 @@ export class LocalFallback {
     this.#store ??= this.#openStore();
     const processCount = Math.max(1, this.#processCount());
     this.#asked.reset();
-    this.#asked.hasCounters = group.hasCounters;
-    this.#asked.stopsAtOver = group.stopsAtOver;
     // Quota descriptors refuse a call only together, and this group may not have all of them.
     this.#asked.hasSpareQuota = true;
     for (let i = 0; i < group.size; i++) {
@@ -257,7 +255,7 @@ export class LocalFallback {
 }
 
 /** For how long what the take has changed matters, in microseconds. */
-function lastsUs({ limit, resetUs, windowSecondsLeft }: Take): number {
+function lastsUs({ limit, resetUs }: Take): number {
   if (limit.isConcurrent) return limit.holdSeconds * MICROS_PER_SECOND;
-  return limit.amount === 0 ? Number.POSITIVE_INFINITY : resetUs + windowSecondsLeft * MICROS_PER_SECOND;
+  return limit.amount === 0 ? Number.POSITIVE_INFINITY : resetUs;
 }

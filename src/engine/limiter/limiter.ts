@@ -4,14 +4,12 @@
 import type { Store } from "../../stores/store.ts";
 import type { Clock } from "../base/clock.ts";
 import { invariant } from "../base/invariant.ts";
-import { divideDown, MICROS_PER_SECOND } from "../base/units.ts";
 import type { Limit } from "../domain/limit.ts";
 import { type Descriptor, HoldAsk, type LimitRequest } from "../domain/request.ts";
 import { countUnmatched } from "../domain/stats.ts";
 import { Kind, Mode, Source, type Take, type TakeGroup, Verdict } from "../domain/take.ts";
 import { groupAddresses } from "../rules/address-groups.ts";
 import { writeBaseKey } from "../rules/bucket-key.ts";
-import { counterKey } from "../rules/compatibility.ts";
 import { findRule, MatchWork } from "../rules/match.ts";
 import { missingEntry } from "../rules/required.ts";
 import type { DomainRules, Rule, RuleSet } from "../rules/rule-set.ts";
@@ -24,8 +22,7 @@ import {
   waitsForAdmission,
 } from "./blocks.ts";
 import type { AppliedLimit, CallConcluder, LimitCall } from "./call.ts";
-import { CounterFiller, type LocalCache } from "./counters.ts";
-import { combine, countHits, countOpened, countOutcomes, governAsReference, wouldRefuse } from "./decision.ts";
+import { combine, countHits, countOpened, countOutcomes, wouldRefuse } from "./decision.ts";
 import { FailurePolicy, type LocalFallback, mayCountTwice } from "./failure-policy.ts";
 import { tellOddReports } from "./late-reports.ts";
 import type { CallListener, LimiterObserver } from "./limiter-observer.ts";
@@ -42,9 +39,7 @@ import {
 } from "./question.ts";
 import { countsValues, valuePath } from "./shown-values.ts";
 
-interface LimiterOptions extends Omit<FillOptions, "windowClock"> {
-  /** Defines the windows of counters. Default: `clock`. */
-  readonly windowClock?: Clock;
+interface LimiterOptions extends FillOptions {
   readonly store: Store;
   readonly clock: Clock;
   readonly observer: LimiterObserver;
@@ -52,10 +47,6 @@ interface LimiterOptions extends Omit<FillOptions, "windowClock"> {
   readonly listener?: CallListener | undefined;
   readonly fallback: LocalFallback;
   readonly nearLimitRatio: number;
-  /** COMPATIBILITY_MODE: headers show the descriptor that the reference service shows. Default: false. */
-  readonly compatible?: boolean;
-  /** LOCAL_CACHE_SIZE_IN_BYTES; default: none. */
-  readonly localCache?: LocalCache | undefined;
 }
 
 /** Decides calls by the rule set in force. */
@@ -67,7 +58,7 @@ export class Limiter implements CallConcluder {
 
   constructor(options: LimiterOptions) {
     this.#options = options;
-    this.#filler = new TakeFiller({ ...options, windowClock: options.windowClock ?? options.clock });
+    this.#filler = new TakeFiller(options);
     this.#policy = new FailurePolicy(options.store, options.fallback);
   }
 
@@ -113,7 +104,7 @@ export class Limiter implements CallConcluder {
     const { group } = call;
     if (group.size > 0) countHits(call);
     const isRefused = call.isBlocked && isOnlyBlocked(group);
-    if (!isRefused && group.size > 0) return group.hasCounters && this.#denyLocally(call);
+    if (!isRefused && group.size > 0) return this.#options.counters?.denies(call) === true;
     group.verdict = isRefused ? Verdict.refused : Verdict.allowed;
     group.source = Source.local;
     return true;
@@ -133,10 +124,10 @@ export class Limiter implements CallConcluder {
   /** Writes the decision (or the failure) of a call whose group is settled, and counts it. */
   #conclude(call: LimitCall): void {
     const { group } = call;
-    const { observer, clock, fallback, localCache } = this.#options;
+    const { observer, clock, fallback, counters } = this.#options;
     const nowUs = clock.nowUs();
     const isOfStore = group.source === Source.store && group.size > 0;
-    if (isOfStore && group.hasCounters) localCache?.learn(group, divideDown(call.startedUs, MICROS_PER_SECOND));
+    if (isOfStore) counters?.learn(group, call.startedUs);
     if (group.verdict === Verdict.failed) this.#decideUnanswered(call, nowUs);
     // Only now: the fallback must see which payments are kept.
     if (isOfStore) fallback.storeAnswered(group, nowUs);
@@ -158,21 +149,12 @@ export class Limiter implements CallConcluder {
 
   /** Combines the answers of the takes to the decision, and counts it. */
   #count(call: LimitCall): void {
-    const { shadowMode, quotaMode, nearLimitRatio, observer } = this.#options;
+    const { shadowMode, quotaMode, nearLimitRatio, observer, counters } = this.#options;
     combine(call);
-    if (this.#options.compatible === true) governAsReference(call, quotaMode);
-    countOutcomes(call, nearLimitRatio);
+    counters?.govern(call);
+    countOutcomes(call, nearLimitRatio, counters);
     if (shadowMode && !call.decision.overLimit && wouldRefuse(call, quotaMode)) observer.globalShadow();
     tellOddReports(call, observer);
-  }
-
-  // True if the local cache answers the whole call.
-  #denyLocally(call: LimitCall): boolean {
-    const { localCache, shadowMode, quotaMode } = this.#options;
-    if (localCache === undefined || !localCache.deny(call.group, call.runtime)) return false;
-    call.group.verdict = !shadowMode && wouldRefuse(call, quotaMode) ? Verdict.refused : Verdict.allowed;
-    call.group.source = Source.denialMemory;
-    return true;
   }
 
   #decideUnanswered(call: LimitCall, nowUs: number): void {
@@ -193,7 +175,6 @@ export class TakeFiller {
   readonly #work: MatchWork;
   readonly #replaced = new Set<string>();
   readonly #question: Question;
-  readonly #counters: CounterFiller;
   readonly #overrides: OverrideFiller;
   /** True: what meets no rule has been counted. */
   #isAgain = false;
@@ -206,8 +187,7 @@ export class TakeFiller {
     this.#options = options;
     this.#work = new MatchWork(options.clock);
     this.#question = new Question(options);
-    this.#counters = new CounterFiller(options);
-    this.#overrides = new OverrideFiller(options, this.#counters, this.#matched, this.#work);
+    this.#overrides = new OverrideFiller(options, this.#matched, this.#work);
   }
 
   /**
@@ -246,7 +226,7 @@ export class TakeFiller {
     const { shadowMode } = this.#options;
     // Not empty if an earlier call had replaced limits or ended in a RequestError.
     if (this.#replaced.size > 0) this.#replaced.clear();
-    if (rules.counterPrefix !== undefined) this.#counters.begin(group);
+    if (rules.counters !== undefined) this.#options.counters?.begin();
     if (rules.hasReplaces) this.#gatherReplaced(request, rules);
     let admission: Admission = Admission.none;
     for (let i = 0; i < request.descriptorCount; i++) {
@@ -283,7 +263,7 @@ export class TakeFiller {
     if (rule === undefined) this.#passUnmatched(call, rules, question);
     else if (rule.limits.length > 0) this.#fillRule(call, rules, question, rule, applied?.limits ?? rule.limits);
     // The reference service, which counters are shared with, counts no unlimited descriptor among the quota descriptors.
-    else if (question.isSpareQuota && rules.counterPrefix === undefined) call.group.hasSpareQuota = true;
+    else if (question.isSpareQuota && rules.counters === undefined) call.group.hasSpareQuota = true;
   }
 
   /** Refuses the descriptor because its call lacks a required entry: true then. */
@@ -315,7 +295,7 @@ export class TakeFiller {
     if (!waitsForAdmission(question) && (!isExempt || question.mode !== Mode.postPaid)) return false;
     call.rules[question.index] = applied.of;
     if (isExempt) {
-      if (question.kind === Kind.quota && rules.counterPrefix === undefined) call.group.hasSpareQuota = true;
+      if (question.kind === Kind.quota && rules.counters === undefined) call.group.hasSpareQuota = true;
       this.#countMatched(applied.of);
       return true;
     }
@@ -342,10 +322,11 @@ export class TakeFiller {
     const { group } = call;
     const { descriptor } = question;
     const sizeBefore = group.size;
-    if (rules.counterPrefix !== undefined && (rule.limits[0] as Limit).isCounter) {
-      const key = counterKey(rules.counterPrefix, rules, descriptor, this.#matched);
+    const { counters } = this.#options;
+    if (counters !== undefined && rules.counters !== undefined && (rule.limits[0] as Limit).isCounter) {
+      const key = rules.counters.keyOf(rules, descriptor, this.#matched);
       for (const limit of limits) {
-        if (!this.#isReplaced(limit)) this.#counters.add(group, question, limit, key);
+        if (!this.#isReplaced(limit)) counters.add(group, question, limit, key);
       }
     } else this.#addTakes(group, rules, question, rule, limits);
     if (countsValues(rule, this.#matched, descriptor)) this.#countByValue(group, rules, descriptor, sizeBefore);

@@ -19,7 +19,6 @@ import {
 import { type Descriptor, textOf } from "../domain/request.ts";
 import type { StatsBook } from "../domain/stats.ts";
 import { limitKeySuffix, shownValue, writeBaseKey } from "../rules/bucket-key.ts";
-import { counterKey } from "../rules/compatibility.ts";
 import type { MatchWork } from "../rules/match.ts";
 import { findRule, hidesValues } from "../rules/match.ts";
 import { LOW_LABEL, priorityOf } from "../rules/priority.ts";
@@ -27,21 +26,18 @@ import type { DomainRules, Rule } from "../rules/rule-set.ts";
 import { DEBT_BURSTS_DEFAULT } from "../rules/schema.ts";
 import { waitsForAdmission } from "./blocks.ts";
 import type { LimitCall } from "./call.ts";
-import type { CounterFiller } from "./counters.ts";
 import { addTake, type FillOptions, leavesAlone, type Question } from "./question.ts";
 
 /** Fills the overrides of one call at a time, with the working memory of the filler that it belongs to. */
 export class OverrideFiller {
   readonly #options: FillOptions;
   readonly #limits: OverrideLimits;
-  readonly #counters: CounterFiller;
   readonly #matched: Rule[];
   readonly #work: MatchWork;
 
-  constructor(options: FillOptions, counters: CounterFiller, matched: Rule[], work: MatchWork) {
+  constructor(options: FillOptions, matched: Rule[], work: MatchWork) {
     this.#options = options;
     this.#limits = new OverrideLimits(options);
-    this.#counters = counters;
     this.#matched = matched;
     this.#work = work;
   }
@@ -55,9 +51,10 @@ export class OverrideFiller {
     if (call.isBlocked && waitsForAdmission(question)) return;
     const limit = this.#limits.limitOf(descriptor, rules, rule);
     const hashesValues = rule?.hashesValues ?? hidesValues(rules, descriptor, this.#work);
-    if (rules.counterPrefix !== undefined) {
-      const key = counterKey(rules.counterPrefix, rules, descriptor, undefined, hashesValues);
-      const take = this.#counters.add(call.group, question, limit, key);
+    const { counters } = this.#options;
+    if (counters !== undefined && rules.counters !== undefined) {
+      const key = rules.counters.keyOf(rules, descriptor, undefined, hashesValues);
+      const take = counters.add(call.group, question, limit, key);
       if (this.#options.countsNothing === true) return;
       take.stats = this.#options.statsBook.statsOfValues(limit.stats, entryPath(descriptor, hashesValues));
       return;
@@ -71,7 +68,7 @@ export class OverrideFiller {
 
   /** The rule whose amounts the override replaces; undefined without one, and always in domains with counters. */
   #overridden(rules: DomainRules, descriptor: Descriptor): Rule | undefined {
-    return rules.counterPrefix === undefined ? findRule(rules, descriptor, this.#matched, this.#work) : undefined;
+    return rules.counters === undefined ? findRule(rules, descriptor, this.#matched, this.#work) : undefined;
   }
 
   #add(call: LimitCall, rules: DomainRules, question: Question, limit: Limit, hashesValues: boolean): void {
@@ -187,7 +184,7 @@ export class OverrideLimits {
   #template(unit: number, rules: DomainRules, rule: Rule | undefined): Template {
     const first = rule?.limits[0];
     const windowSeconds = UNIT_SECONDS[unit] as number;
-    const isCounter = rules.counterPrefix !== undefined;
+    const isCounter = rules.counters !== undefined;
     const algorithm = rule?.hold === undefined ? Algorithm.slidingWindow : algorithmWithHolds(rule);
     const { onStoreFailure, retryAfterJitter } = first?.policy ?? this.#options;
     this.#templateCount++;

@@ -26,6 +26,22 @@ import type { CallerLimits, LimitCall } from "./call.ts";
 export const Admission = { none: 0, peek: 1, pay: 2 } as const;
 export type Admission = (typeof Admission)[keyof typeof Admission];
 
+/** Limits that count as the reference service does (engine/counters). */
+export interface CounterRoom {
+  /** Begins the next call. */
+  begin(): void;
+  /** Adds the take of a counter, whose key is given without the window. */
+  add(group: TakeGroup, question: Question, limit: Limit, key: string): Take;
+  /** True if the call is decided without the store. */
+  denies(call: LimitCall): boolean;
+  /** Hears what the store answered. `nowUs`: when the call began, in microseconds of the process's Clock. */
+  learn(group: TakeGroup, nowUs: number): void;
+  /** Counts the outcome of a take on a counter for its stats. False for other takes. */
+  tally(call: LimitCall, take: Take): boolean;
+  /** Sets `call.governing` as the reference service does; to be called after `combine`, whose choice it replaces. */
+  govern(call: LimitCall): void;
+}
+
 /** What filling a call depends on, apart from its rules. */
 export interface FillOptions {
   /** Bounds the time of matching (engine/rules/match.ts). */
@@ -37,10 +53,8 @@ export interface FillOptions {
   /** Failure policy of overrides that match no rule. */
   readonly onStoreFailure: OnStoreFailure;
   readonly retryAfterJitter: number;
-  /** Defines the windows of counters: the clock that other services on the same counters use. */
-  readonly windowClock: Clock;
-  /** STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT: a call that is over charges only the counters that are over. Default: false. */
-  readonly stopsAtOver?: boolean;
+  /** Under COMPATIBILITY_MODE. */
+  readonly counters?: CounterRoom | undefined;
   readonly statsBook: StatsBook & ValueStatsBook;
   /** Limits at run time. Default: none. */
   readonly runtime?: CallerLimits | undefined;

@@ -44,6 +44,7 @@ export interface DomainContext {
   readonly options: CompileOptions & Required<Pick<CompileOptions, "statsBook">>;
   readonly log: ProblemLog;
   readonly addresses: DomainRules["addresses"];
+  readonly counters: DomainRules["counters"];
   /** Names of the domain's limits, as they are written. */
   readonly names: ReadonlySet<string>;
   /** Ids of the limits of all domains. */

@@ -13,7 +13,6 @@ import {
   labelsOf,
   namesOfReplaced,
 } from "./build-limit.ts";
-import { buildCompositeIndex } from "./compatibility.ts";
 import type { LimitDraft, LimitsDraft, PatternDraft, RuleDraft } from "./draft.ts";
 import { type GatewayEntry, gatewayName } from "./gateway-name.ts";
 import { ANY_KEY } from "./match.ts";
@@ -69,7 +68,7 @@ function* buildLevel(drafts: readonly RuleDraft[], parent: Parent, context: Doma
   return {
     byKey,
     starKeyPatterns: hasStarKey ? rules.filter(({ pattern: { kind } }) => kind !== "exact" && kind !== "any") : [],
-    composite: isCompatible ? buildCompositeIndex(rules) : undefined,
+    composite: context.counters?.indexOf(rules),
     rules,
   };
 }

@@ -7,7 +7,6 @@ import { buildAddresses } from "./address-groups.ts";
 import { domainKeyPrefix, globalBucketKey } from "./bucket-key.ts";
 import { buildLimit, type CompileOptions, type DomainContext, labelsOf } from "./build-limit.ts";
 import { buildRoot } from "./build-rule.ts";
-import { counterKeyPrefix } from "./compatibility.ts";
 import { gatherDefaults } from "./defaults.ts";
 import type { DomainDraft, GlobalLimitDraft } from "./draft.ts";
 import { Fields } from "./fields.ts";
@@ -17,6 +16,7 @@ import { formatPlace, ProblemLog } from "./problems.ts";
 import { checkUnused, gatherNamedLimits } from "./read-limits.ts";
 import { Regexes } from "./read-pattern.ts";
 import { readFile } from "./read-rule.ts";
+import { counterRules } from "./reference-rules.ts";
 import { readRequired } from "./required.ts";
 import type { DomainRules, GlobalLimit, RuleSet } from "./rule-set.ts";
 import { RULES_MAX } from "./schema.ts";
@@ -95,6 +95,7 @@ function* buildDomain(
     ...shared,
     domain,
     addresses: yield* buildAddresses(draft.addresses, draft.rules),
+    counters: compatible ? counterRules(cacheKeyPrefix, domain) : undefined,
     names: draft.names,
     calendars: new Map(),
     limits: [],
@@ -108,7 +109,7 @@ function* buildDomain(
   return {
     domain,
     keyPrefix,
-    counterPrefix: compatible ? counterKeyPrefix(cacheKeyPrefix, domain) : undefined,
+    counters: context.counters,
     root,
     globalLimit,
     required: draft.required,

@@ -3,7 +3,6 @@
 
 import type { LongWork } from "../base/long-work.ts";
 import { textOf } from "../domain/request.ts";
-import { compositeText } from "./compatibility.ts";
 import type { TriedRule } from "./explain-report.ts";
 import { quoted, whyOf } from "./explain-words.ts";
 import { accepts, fitsPieces } from "./match.ts";
@@ -75,7 +74,7 @@ function whyMatched({ composite }: Level, rule: Rule, key: string, value: string
 }
 
 function whyNot({ composite }: Level, rule: Rule, key: string, value: string): string {
-  const isText = composite !== undefined && compositeText(rule) !== undefined;
+  const isText = composite?.textOf(rule) !== undefined;
   return isText ? `${quoted(`${key}_${value}`)}, key and value as one, does not fit` : whyOf(rule, key, value).fails;
 }
 

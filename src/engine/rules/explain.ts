@@ -8,7 +8,6 @@ import { Descriptor, oneByteOf, oneByteValueOf, textOf, type WrittenEntry } from
 import { Kind } from "../domain/take.ts";
 import { isAddress, valueInRules } from "./address-groups.ts";
 import { writeBaseKey } from "./bucket-key.ts";
-import { counterKey } from "./compatibility.ts";
 import { costOf } from "./cost.ts";
 import type { DescriptorReport, EntryReport, ExplainReport, LimitReport } from "./explain-report.ts";
 import { type Tried, triedRules } from "./explain-tried.ts";
@@ -93,8 +92,8 @@ function descriptorReport(domain: DomainRules, walk: Walk, replaced: ReadonlySet
   const base = keys.textFrom(0);
   const isReplaced = (limit: Limit) => limit.names.name !== "" && replaced.has(limit.names.name);
   const keyOf = (limit: Limit) =>
-    limit.isCounter
-      ? `${counterKey(domain.counterPrefix ?? "", domain, descriptor, walk.matched)}<start of the window>`
+    domain.counters !== undefined && limit.isCounter
+      ? `${domain.counters.keyOf(domain, descriptor, walk.matched)}<start of the window>`
       : base + limit.keySuffix;
   const limits = rule.limits.map((limit) =>
     limitReport(limitForDescriptor(limit, descriptor), keyOf(limit), isReplaced(limit)),

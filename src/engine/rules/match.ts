@@ -6,7 +6,7 @@
 import type { Clock } from "../base/clock.ts";
 import { RequestError } from "../base/errors.ts";
 import type { Descriptor } from "../domain/request.ts";
-import type { CompositeIndex, CompositePattern, DomainRules, Level, Rule } from "./rule-set.ts";
+import type { DomainRules, Level, PatternWork, Rule } from "./rule-set.ts";
 import { ruleOfTier } from "./tiers.ts";
 
 /**
@@ -62,7 +62,7 @@ export function findChild(
   value: string,
   work: MatchWork = ANY_MATCH_WORK,
 ): Rule | undefined {
-  if (level.composite !== undefined) return findComposite(level.composite, key, value, work);
+  if (level.composite !== undefined) return level.composite.find(key, value, work);
   const rules = level.byKey.get(key);
   const exact = rules?.exact.get(value);
   if (exact !== undefined) return exact;
@@ -75,19 +75,6 @@ export function findChild(
     }
   }
   return rules?.any;
-}
-
-// COMPATIBILITY_MODE: the text `key_value`, then patterns in order, then the bare key.
-function findComposite(index: CompositeIndex, key: string, value: string, work: MatchWork): Rule | undefined {
-  const text = `${key}_${value}`;
-  const exact = index.byText.get(text);
-  if (exact !== undefined) return exact;
-  for (let i = 0; i < index.patterns.length; i++) {
-    const { rule, pieces } = index.patterns[i] as CompositePattern;
-    spend(work, rule, text);
-    if (pieces === undefined ? accepts(rule, key, value) : fitsPieces(pieces, text)) return rule;
-  }
-  return index.byText.get(key);
 }
 
 /** Whether the rule itself accepts the entry, regardless of other rules. */
@@ -110,7 +97,8 @@ export function accepts(rule: Rule, key: string, value: string): boolean {
   }
 }
 
-function spend(work: MatchWork, rule: Rule, text: string): void {
+/** Counts the work of trying the rule on a text. */
+export function spend(work: PatternWork, rule: Rule, text: string): void {
   if (rule.pattern.kind === "regex") work.spendLong();
   else work.spendPattern(text.length);
 }
@@ -145,7 +133,7 @@ const LOOK_US_MAX = 12_000;
 const UNITS_PER_LOOK = 1_000;
 
 /** The work of one call at a time. */
-export class MatchWork {
+export class MatchWork implements PatternWork {
   readonly #clock: Clock | undefined;
   #spentUs = 0;
   /** The last reading of the clock; 0 before the first one of a call. */

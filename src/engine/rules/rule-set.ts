@@ -3,6 +3,7 @@
 
 import type { Keyed } from "../domain/key-bytes.ts";
 import type { Limit } from "../domain/limit.ts";
+import type { Descriptor } from "../domain/request.ts";
 import type { DomainStats } from "../domain/stats.ts";
 import type { Kind } from "../domain/take.ts";
 import type { Place, Problem } from "./source.ts";
@@ -127,12 +128,39 @@ export interface CompositePattern {
   readonly pieces: readonly string[] | undefined;
 }
 
-/** The rules of one level as envoyproxy/ratelimit looks them up (compatibility.ts). */
+/** Bounds the time of matching (MatchWork). */
+export interface PatternWork {
+  spendPattern(textLength: number): void;
+  spendLong(): void;
+}
+
+/** The rules of one level as envoyproxy/ratelimit looks them up. */
 export interface CompositeIndex {
+  /** The rule that the entry chooses. */
+  find(key: string, value: string, work: PatternWork): Rule | undefined;
+  /** The text `key_value` of a rule, or its key if it has no value; undefined if it compares key and value separately. */
+  textOf(rule: Rule): string | undefined;
   /** Rules by `key_value`, or by the key alone if the rule has no value. */
   readonly byText: ReadonlyMap<string, Rule>;
   /** In the order of the file. */
   readonly patterns: readonly CompositePattern[];
+}
+
+/** What differs in a domain whose counters are envoyproxy/ratelimit's (reference-rules.ts). */
+export interface CounterRules {
+  indexOf(rules: readonly Rule[]): CompositeIndex;
+  /**
+   * The key of a descriptor's counters without the start of the window. `matched` holds the rule of each entry; undefined for an override,
+   * whose values are then hashed if `hashesValues`.
+   */
+  keyOf(
+    rules: DomainRules,
+    descriptor: Descriptor,
+    matched: readonly Rule[] | undefined,
+    hashesValues?: boolean,
+  ): string;
+  /** True if the reference service would lose the metadata of the descriptor's rule. */
+  losesMetadata(rules: DomainRules, descriptor: Descriptor): boolean;
 }
 
 /** The rules below one node. */
@@ -178,8 +206,8 @@ export interface DomainRules {
   readonly domain: string;
   /** Start of every bucket key of this domain, up to the open hash tag (bucket-key.ts). */
   readonly keyPrefix: string;
-  /** Start of every counter's key (compatibility.ts); undefined unless COMPATIBILITY_MODE is on. */
-  readonly counterPrefix: string | undefined;
+  /** Undefined unless COMPATIBILITY_MODE is on. */
+  readonly counters: CounterRules | undefined;
   readonly root: Level;
   readonly globalLimit: GlobalLimit | undefined;
   readonly required: RequiredEntries | undefined;

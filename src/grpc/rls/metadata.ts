@@ -11,7 +11,6 @@ import {
 import { type Descriptor, textOf } from "../../engine/domain/request.ts";
 import { GLOBAL_DESCRIPTOR, isOver, Outcome, Source, type Take } from "../../engine/domain/take.ts";
 import type { LimitCall } from "../../engine/limiter/call.ts";
-import { losesMetadata } from "../../engine/limiter/counters.ts";
 import { canPassLater, isRefusedIncomplete, overShadow, resetSecondsOf } from "../../engine/limiter/decision.ts";
 import { shownValues } from "../../engine/limiter/shown-values.ts";
 import { reasonOf, reasonOfTake } from "./headers.ts";
@@ -180,6 +179,10 @@ function overrideText(descriptor: Descriptor): string {
 }
 
 const keepsAll = () => false;
+
+function losesMetadata({ domain, request }: LimitCall, index: number): boolean {
+  return domain?.counters?.losesMetadata(domain, request.descriptors[index] as Descriptor) === true;
+}
 
 // Merges in request order; of equal keys the first wins; nested maps merge, lists do not. The rules' own maps are not changed.
 function mergedMetadata(call: LimitCall, isLost: typeof losesMetadata): Record<string, unknown> | undefined {

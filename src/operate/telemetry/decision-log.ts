@@ -7,7 +7,6 @@ import type { LogFields } from "../../engine/base/log.ts";
 import { isoTime, MICROS_PER_SECOND } from "../../engine/base/units.ts";
 import { base64Unless, type Descriptor, HoldAsk, textOf } from "../../engine/domain/request.ts";
 import type { LimitCall } from "../../engine/limiter/call.ts";
-import { waitUsOf } from "../../engine/limiter/decision.ts";
 import { shownBeside, shownValues } from "../../engine/limiter/shown-values.ts";
 import type { DomainRules } from "../../engine/rules/rule-set.ts";
 import { readTraceparent, type SpanIds } from "../../grpc/trace-context.ts";
@@ -116,7 +115,7 @@ function decisionLine(
     ...(governing === undefined
       ? {}
       : { limit: textOf(governing.limit.names.id), cost: governing.cost, remaining: governing.remaining }),
-    ...(governing !== undefined && decision.overLimit ? { wait_seconds: waitUsOf(governing) / MICROS_PER_SECOND } : {}),
+    ...(governing !== undefined && decision.overLimit ? { wait_seconds: governing.waitUs / MICROS_PER_SECOND } : {}),
     ...(traceId === undefined ? {} : { trace_id: traceId }),
     ...(spanId === undefined ? {} : { span_id: spanId }),
     ...(leftOut === 0 ? {} : { left_out: leftOut }),

@@ -4,10 +4,11 @@ import { DayClock, SystemClock, WallClock } from "../../engine/base/clock.ts";
 import { HealthState } from "../../engine/base/health.ts";
 import { runInTurns } from "../../engine/base/long-work.ts";
 import { isoTime } from "../../engine/base/units.ts";
+import { Counters } from "../../engine/counters/counters.ts";
+import { LocalCache } from "../../engine/counters/local-cache.ts";
 import { OnStoreFailure, Sync } from "../../engine/domain/limit.ts";
 import type { LimitStats } from "../../engine/domain/stats.ts";
 import { BucketAdmin } from "../../engine/limiter/bucket-admin.ts";
-import { LocalCache } from "../../engine/limiter/counters.ts";
 import { LocalFallback } from "../../engine/limiter/failure-policy.ts";
 import { Limiter } from "../../engine/limiter/limiter.ts";
 import { OVERRIDE_STATS } from "../../engine/limiter/overrides.ts";
@@ -33,7 +34,7 @@ import type { AppOptions } from "./app-options.ts";
 import { openDecisionLog } from "./open-decision-log.ts";
 import { openRules } from "./open-rules.ts";
 import { makeSnapshots } from "./open-snapshots.ts";
-import { openMemoryStore, openStore } from "./open-store.ts";
+import { openLocalStore, openStore } from "./open-store.ts";
 import { INSTANCE, Peers } from "./peers.ts";
 import { Presence } from "./presence.ts";
 import { openRuntimeLimits } from "./runtime-limits.ts";
@@ -69,8 +70,7 @@ export async function buildAppParts(options: AppOptions) {
   const series = new SeriesBook(statsBook, settings.metricRulesMax);
   const health = new HealthState();
   const choice = { settings, clock, observer: storeCounts };
-  const { store, storeHealth, processes, memories, shared } = await openStore(choice);
-  const openLocalStore = () => openMemoryStore(settings, clock, storeCounts);
+  const { store, deciding, storeHealth, processes, memories, shared } = await openStore(choice);
   const deployment = new Deployment(() => callTotals(calls));
   const runtimeLimits = await openRuntimeLimits({
     ...options,
@@ -88,10 +88,9 @@ export async function buildAppParts(options: AppOptions) {
     report: () => ({ version: runtimeLimits.sync.version, calls: callTotals(calls) }),
     heard: (all, ownId) => deployment.heard(all, ownId, clock.nowUs()),
   });
-  const cacheBytes = settings.compatibilityMode ? settings.localCacheBytes : 0;
-  const localCache = cacheBytes > 0 ? new LocalCache(cacheBytes) : undefined;
+  const { counters, localCache } = openCounters(settings, clock);
   const limiting = {
-    store,
+    store: deciding,
     clock,
     shadowMode: settings.shadowMode,
     quotaMode: settings.quotaMode,
@@ -99,11 +98,7 @@ export async function buildAppParts(options: AppOptions) {
     retryAfterJitter: settings.retryAfterJitter,
     statsBook,
     runtime: runtimeLimits.limits,
-    localCache,
-    compatible: settings.compatibilityMode,
-    stopsAtOver: settings.stopsAtOver,
-    // In Redis other processes count in the same windows, so windows follow the host's wall clock, as in envoyproxy/ratelimit.
-    windowClock: settings.redis !== undefined && clock instanceof SystemClock ? new WallClock() : new DayClock(clock),
+    counters,
   };
   const { topKeysMax: keysMax } = settings;
   const labelsOf = (stats: LimitStats) => statsBook.ownerOf(stats);
@@ -112,7 +107,10 @@ export async function buildAppParts(options: AppOptions) {
     ...limiting,
     observer: calls,
     listener: topKeys,
-    fallback: new LocalFallback(openLocalStore, () => processes.count()),
+    fallback: new LocalFallback(
+      () => openLocalStore(choice),
+      () => processes.count(),
+    ),
     nearLimitRatio: settings.nearLimitRatio,
   });
   const compile = { ...compileOptions(settings), statsBook, domainBook: calls.domains };
@@ -161,6 +159,17 @@ export async function buildAppParts(options: AppOptions) {
     if (needsProcessCount(rules)) processes.count();
   });
   return parts;
+}
+
+/** What COMPATIBILITY_MODE needs; nothing without it. */
+function openCounters(settings: AppOptions["settings"], clock: AppOptions["clock"]) {
+  if (!settings.compatibilityMode) return { counters: undefined, localCache: undefined };
+  const { localCacheBytes, nearLimitRatio, shadowMode, quotaMode } = settings;
+  const localCache = localCacheBytes > 0 ? new LocalCache(localCacheBytes) : undefined;
+  // In Redis other processes count in the same windows, so windows follow the host's wall clock, as in envoyproxy/ratelimit.
+  const isShared = settings.redis !== undefined && clock instanceof SystemClock;
+  const windowClock = isShared ? new WallClock() : new DayClock(clock);
+  return { counters: new Counters({ windowClock, nearLimitRatio, shadowMode, quotaMode, localCache }), localCache };
 }
 
 function putInForce(parts: AppParts, rules: RuleSet): void {

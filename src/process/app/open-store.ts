@@ -7,6 +7,7 @@ import { MICROS_PER_MILLI } from "../../engine/base/units.ts";
 import { HOLDS_IN_MEMORY_MAX } from "../../engine/domain/limit.ts";
 import type { Take } from "../../engine/domain/take.ts";
 import type { Backend, SharedStore } from "../../stores/batching/shared-store.ts";
+import { CountersFirst, LocalCountersFirst } from "../../stores/counters/counters-first.ts";
 import { DenialMemory } from "../../stores/denials/denial-memory.ts";
 import { MemoryStore } from "../../stores/memory/memory-store.ts";
 import type { Aside as PostgresAside } from "../../stores/postgres/aside.ts";
@@ -14,7 +15,7 @@ import type { ProcessRegister } from "../../stores/process-register.ts";
 import type { AsideOptions as RedisAside } from "../../stores/redis/aside.ts";
 import type { ClusterStoreOptions } from "../../stores/redis/cluster-store.ts";
 import { SeveralStores } from "../../stores/sharded/sharded-calls.ts";
-import type { BucketMemory, ProcessCounts, Store, StoreHealth } from "../../stores/store.ts";
+import type { BucketMemory, LocalStore, ProcessCounts, Store, StoreHealth } from "../../stores/store.ts";
 import type { StoreObserver } from "../../stores/store-observer.ts";
 import { Leases } from "../../stores/sync/lease.ts";
 import { SyncStore } from "../../stores/sync/sync-store.ts";
@@ -32,6 +33,8 @@ interface StoreChoice {
 /** The store of the process, with its health, its count of processes, and its local memories. */
 export interface OpenedStore {
   readonly store: Store;
+  /** The store as calls are decided by it: with counters, under COMPATIBILITY_MODE. */
+  readonly deciding: Store;
   readonly storeHealth: StoreHealth;
   readonly processes: ProcessCounts;
   /** What processes share besides buckets; undefined with the memory store. */
@@ -46,30 +49,40 @@ const ALWAYS_WELL: StoreHealth = { trouble: () => undefined };
 /** Opens the store. A shared store connects in the background; `storeHealth` reports its troubles. Only its own client is loaded. */
 export async function openStore(choice: StoreChoice): Promise<OpenedStore> {
   const { settings, clock } = choice;
+  const withCounters = (counters: Store, rest: Store) =>
+    settings.compatibilityMode ? new CountersFirst(counters, rest, settings) : rest;
   let memory: DenialMemory | undefined;
   // A remembered refusal may come from what was paid for a moment and given back, so the refusal is forgotten.
   const shared = await openShared(
     settings,
     sharedOptions(choice, (take) => memory?.forgetRefusal(take)),
   );
-  if (shared === undefined)
+  if (shared === undefined) {
+    const store = openMemoryStore(settings, clock, choice.observer);
     return {
-      store: openMemoryStore(settings, clock, choice.observer),
+      store,
+      deciding: withCounters(store, store),
       storeHealth: ALWAYS_WELL,
       processes: ALONE,
       shared: undefined,
       memories: [],
     };
+  }
   const { denialsMax: entriesMax } = settings;
   // Lies directly around the shared store, so that it also answers the questions of leases.
   if (entriesMax > 0) memory = new DenialMemory(shared.store, { clock, entriesMax });
   const { processes } = shared;
   const store = memory ?? shared.store;
   const sync = new SyncStore(store, new Leases(store, () => processes.sureCount(), clock), clock);
-  return { ...shared, store: sync, memories: memory === undefined ? [sync] : [sync, memory] };
+  return {
+    ...shared,
+    store: sync,
+    deciding: withCounters(shared.store, sync),
+    memories: memory === undefined ? [sync] : [sync, memory],
+  };
 }
 
-type SharedParts = Omit<OpenedStore, "memories">;
+type SharedParts = Omit<OpenedStore, "memories" | "deciding">;
 type SharedOptions = ReturnType<typeof sharedOptions>;
 type RedisOptions = Omit<ClusterStoreOptions, "target"> & SharedOptions;
 
@@ -130,8 +143,14 @@ function sharedOptions({ settings, clock, observer }: StoreChoice, onUndone: Den
   };
 }
 
+/** Opens an empty store of this process, for takes that the store of the process left unanswered. */
+export function openLocalStore({ settings, clock, observer }: StoreChoice): LocalStore {
+  const store = openMemoryStore(settings, clock, observer);
+  return settings.compatibilityMode ? new LocalCountersFirst(store, settings) : store;
+}
+
 /** Opens an empty store in memory of its own. Throws ConfigError if the system has too few addresses. */
-export function openMemoryStore(settings: Settings, clock: Clock, observer: StoreObserver): MemoryStore {
+function openMemoryStore(settings: Settings, clock: Clock, observer: StoreObserver): MemoryStore {
   const { bucketsMax, slidingLogBytesMax: logBytesMax } = settings;
   try {
     return new MemoryStore({ clock, bucketsMax, logBytesMax, holdsMax: HOLDS_IN_MEMORY_MAX, observer });

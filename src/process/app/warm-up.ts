@@ -57,7 +57,6 @@ export async function warmUpCalls(clock: Clock): Promise<void> {
     onStoreFailure: OnStoreFailure.allow,
     retryAfterJitter: 0,
     statsBook,
-    windowClock: clock,
   });
   limiter.useRules(ruleSet);
   const service = new RateLimitService({

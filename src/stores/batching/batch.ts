@@ -193,5 +193,5 @@ export abstract class Batch {
 }
 
 function flagsOf(group: TakeGroup): number {
-  return (group.hasSpareQuota ? 1 : 0) + (group.hasCounters ? (group.stopsAtOver ? 6 : 2) : 0);
+  return group.hasSpareQuota ? 1 : 0;
 }

@@ -113,7 +113,8 @@ export abstract class Intake<B extends Batch> {
   protected abstract get isUp(): boolean;
   /** Why the server is not up, in one sentence. */
   protected abstract get downSentence(): string;
-  protected abstract newBatch(queue: number): B;
+  /** An empty batch that the group shall begin. */
+  protected abstract newBatch(queue: number, group: TakeGroup): B;
   /** Called at the end of a turn while the server is up: has to send what `next` returns. */
   protected abstract send(): void;
   /** The batch has had no answer for so long that its connection should be given up. */
@@ -319,7 +320,7 @@ export abstract class Intake<B extends Batch> {
   #batchFor(group: TakeGroup, queue: number): B {
     let batch = this.queues.batchFor(group, queue);
     if (batch === undefined) {
-      batch = this.newBatch(queue);
+      batch = this.newBatch(queue, group);
       this.queues.add(batch);
     }
     return batch;

@@ -90,7 +90,7 @@ export class ReplyReader {
       take.remaining = reply[at + 1] ?? 0;
       take.waitUs = reply[at + 2] ?? 0;
       take.resetUs = reply[at + 3] ?? 0;
-      if (take.mode === Mode.charge || take.mode === Mode.settle) take.counted = reply[at + 4] ?? 0;
+      if (take.mode === Mode.settle || take.limit.isCounter) take.counted = reply[at + 4] ?? 0;
       else take.paidAtUs = reply[at + 4] ?? 0;
       take.cappedHits = reply[at + 5] ?? 0;
       at += TAKE_NUMBERS;

@@ -150,7 +150,7 @@ export class DenialMemory implements Store, BucketMemory {
 
   /** Whether all takes are known, and refuse the group; they are in `#found` then. */
   #isRefused(group: TakeGroup, nowUs: number): boolean {
-    if (group.hasCounters || group.size > TAKES_MAX) return false;
+    if (group.size > TAKES_MAX) return false;
     this.#fold.begin();
     let end = 0;
     for (let start = 0; start < group.size; start = end) {
@@ -211,7 +211,7 @@ export class DenialMemory implements Store, BucketMemory {
   }
 
   #learn(group: TakeGroup, pending: PendingGroup): void {
-    if (group.hasCounters || group.source !== Source.store) return;
+    if (group.source !== Source.store) return;
     if (group.verdict === Verdict.refused && onlyAsks(group)) this.#learnRefused(group, pending);
     else if (pending.sentUs < this.#latestKnownUs) this.#learnSettled(group, pending);
   }

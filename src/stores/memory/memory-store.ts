@@ -4,6 +4,7 @@
 import { Settlement } from "../../engine/algorithms/settlement.ts";
 import type { Clock } from "../../engine/base/clock.ts";
 import { divideDown, MICROS_PER_SECOND } from "../../engine/base/units.ts";
+import { CounterSettlement } from "../../engine/counters/counter-settlement.ts";
 import { newHash } from "../../engine/domain/key-bytes.ts";
 import { type Take, type TakeGroup, Verdict } from "../../engine/domain/take.ts";
 import type { LocalStore } from "../store.ts";
@@ -32,6 +33,7 @@ export class MemoryStore implements LocalStore {
   readonly #clock: Clock;
   readonly #observer: StoreObserver;
   readonly #settlement: Settlement;
+  readonly #counters: CounterSettlement;
   #sweeping: NodeJS.Timeout | undefined = undefined;
   readonly #ended = newHash();
 
@@ -42,6 +44,7 @@ export class MemoryStore implements LocalStore {
     this.#observer = observer;
     this.buckets = new Buckets({ ...bounds, onEvicted: (buckets) => observer.evicted(buckets), shift: clock.shift });
     this.#settlement = new Settlement(this.buckets);
+    this.#counters = new CounterSettlement(this.buckets);
   }
 
   /** Number of buckets, with expired ones that have not been swept. */
@@ -54,10 +57,10 @@ export class MemoryStore implements LocalStore {
     return this.buckets.bytes;
   }
 
-  /** Settles the group at once; always returns true. */
+  /** Settles the group at once; always returns true. It has counters or other limits, never both. */
   take(group: TakeGroup): boolean {
     needKeys(group);
-    this.#settlement.settle(group, this.#now());
+    (group.takes[0]?.limit.isCounter ? this.#counters : this.#settlement).settle(group, this.#now());
     if (group.takesWithHolds > 0) this.#endHolds();
     if (group.failure !== undefined && group.verdict === Verdict.failed) this.#observer.failed(group.failure);
     if (this.#sweeping === undefined) this.#startSweeping();

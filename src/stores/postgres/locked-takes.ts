@@ -4,6 +4,7 @@
 
 import { Settlement } from "../../engine/algorithms/settlement.ts";
 import type { Clock } from "../../engine/base/clock.ts";
+import { CounterSettlement } from "../../engine/counters/counter-settlement.ts";
 import { keyedOf } from "../../engine/domain/key-bytes.ts";
 import { copyQuestion, Mode, Outcome, type Take, TakeGroup, Verdict } from "../../engine/domain/take.ts";
 import type { BatchedGroup } from "../batching/batch.ts";
@@ -112,6 +113,7 @@ export class BatchSettlement {
   readonly #injectedTime: Clock | undefined;
   readonly #rows = new LockedRows();
   readonly #settlement = new Settlement(this.#rows);
+  readonly #counters = new CounterSettlement(this.#rows);
   readonly #group = new TakeGroup();
 
   /** `latestOf`: see ServerTimes. `injectedTime`: the clock of the buckets, in place of the server's; for tests. */
@@ -197,7 +199,7 @@ export class BatchSettlement {
   #settleGroup(numbers: number[], nowUs: number): void {
     const group = this.#group;
     if (group.takesWithHolds > 0) this.#openHolds();
-    this.#settlement.settle(group, nowUs);
+    (group.takes[0]?.limit.isCounter ? this.#counters : this.#settlement).settle(group, nowUs);
     if (group.verdict === Verdict.failed) {
       numbers.push(HOLDS_FULL);
       return;
@@ -234,20 +236,14 @@ export class BatchSettlement {
 function copyAsked(group: TakeGroup, into: TakeGroup): void {
   into.reset();
   into.hasSpareQuota = group.hasSpareQuota;
-  into.hasCounters = group.hasCounters;
-  into.stopsAtOver = group.stopsAtOver;
-  for (let i = 0; i < group.size; i++) {
-    const copy = copyQuestion(group.takes[i] as Take, into);
-    // Answered already: no store touches it.
-    if (copy.mode === Mode.denied) copy.outcome = Outcome.over;
-  }
+  for (let i = 0; i < group.size; i++) copyQuestion(group.takes[i] as Take, into);
 }
 
 /** As batching/reply.ts reads it. */
 function pushAnswer(numbers: number[], take: Take): void {
   const { mode, limit, outcome, paid, remaining, waitUs, resetUs, cappedHits, counted } = take;
   const opened = limit.holdSeconds > 0 && mode === Mode.pay && counted === 1 ? OPENED : 0;
-  const isCounted = mode === Mode.charge || mode === Mode.settle || (limit.holdSeconds > 0 && mode === Mode.peek);
+  const isCounted = limit.isCounter || mode === Mode.settle || (limit.holdSeconds > 0 && mode === Mode.peek);
   numbers.push(outcome + (paid ? PAID : 0) + opened, remaining, waitUs, resetUs);
   numbers.push(isCounted ? counted : take.paidAtUs, cappedHits);
 }

@@ -4,10 +4,11 @@
 
 import { endianness } from "node:os";
 import { MICROS_PER_SECOND } from "../../engine/base/units.ts";
-import { Algorithm, COUNTER_NUMBER } from "../../engine/domain/limit.ts";
+import { Algorithm } from "../../engine/domain/limit.ts";
 import { type TakeGroup, weightOf } from "../../engine/domain/take.ts";
 import { Batch, HEAD_NUMBERS, type ServerTimes, TAKE_NUMBERS } from "../batching/batch.ts";
 import type { ClusterTags } from "./cluster-tags.ts";
+import type { Scripts } from "./scripts.ts";
 
 /**
  * Bounds of one call, so that Redis is blocked for about a millisecond at most. A larger group travels alone: two
@@ -20,6 +21,8 @@ const TAKE_BYTES = 48;
 
 /** Groups for one script call. They are encoded again each time the call is sent. */
 export class RedisBatch extends Batch {
+  /** The script that settles it. */
+  readonly script: keyof Scripts = "takes";
   /** How often a node has answered it with CLUSTERDOWN. */
   clusterDowns = 0;
   readonly #tags: ClusterTags | undefined;
@@ -53,31 +56,24 @@ export class RedisBatch extends Batch {
 
   /**
    * The script's arguments as one-byte text, from the number of keys on. `timeUs` is the time in microseconds since the epoch, 0 for the
-   * server's own. Counters live up to `jitterSecondsMax` longer than their window.
+   * server's own.
    */
-  encode(timeUs: number, { latestOf, bucketTimeUs }: ServerTimes, jitterSecondsMax = 0): string[] {
+  encode(timeUs: number, { latestOf, bucketTimeUs }: ServerTimes): string[] {
     this.writeLatest(latestOf);
     const limits: number[] = [];
     for (const limit of this.limits) {
-      const { algorithm, amount, burst, windowSeconds, debtMax, isCounter, calendar } = limit;
+      const { algorithm, amount, burst, windowSeconds, debtMax, calendar } = limit;
       if (calendar !== undefined) {
         calendar.turnTo(bucketTimeUs());
         limits.push(algorithm, amount, calendar.startUs, calendar.endUs, calendar.nextEndUs);
         continue;
       }
-      const lifetimeSeconds = windowSeconds + Math.floor(Math.random() * jitterSecondsMax);
-      limits.push(
-        isCounter ? COUNTER_NUMBER : algorithm,
-        amount,
-        burst,
-        windowSeconds,
-        isCounter ? lifetimeSeconds : debtMax,
-      );
+      limits.push(algorithm, amount, burst, windowSeconds, debtMax);
     }
     const holds = this.#holdNumbers();
     const packed = [packNumbers([timeUs]), packNumbers(limits), packNumbers(this.numbers)];
     if (holds.length > 0) packed.push(packNumbers(holds));
-    return [String(this.keys.length), ...this.#storedKeys(), ...packed];
+    return [String(this.keys.length), ...this.storedKeys(), ...packed];
   }
 
   // The numbers that lua/holds.lua reads. Takes are named by where their numbers begin, counted from 1.
@@ -94,7 +90,7 @@ export class RedisBatch extends Batch {
     return numbers;
   }
 
-  #storedKeys(): readonly string[] {
+  protected storedKeys(): readonly string[] {
     const tags = this.#tags;
     return tags === undefined ? this.keys : this.keys.map((key) => tags.storedKey(key, this.queue));
   }

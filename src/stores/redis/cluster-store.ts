@@ -33,7 +33,7 @@ import { CLUSTER_NODE, nameOfTarget } from "./connect-trouble.ts";
 import { fixedServer } from "./link.ts";
 import { redisProcessRegister } from "./process-register.ts";
 import { type Redirected, RedisNode, type RedisNodeOptions, type RedisOptions } from "./redis-node.ts";
-import { loadScript } from "./scripts.ts";
+import { loadAllScripts } from "./scripts.ts";
 import { TagCount } from "./tag-count.ts";
 
 /** Most primaries. Further ones are not connected to, so their slots count as unserved. */
@@ -100,7 +100,7 @@ class ClusterBackend implements Backend {
     this.#target = target;
     this.#keyPrefix = keyPrefix;
     this.#tags = new ClusterTags(options.tags, keyPrefix);
-    this.#options = { ...complete, script: loadScript(), jitterSecondsMax, tags: this.#tags };
+    this.#options = { ...complete, scripts: loadAllScripts(), jitterSecondsMax, tags: this.#tags };
     const key = `${keyPrefix}headgate:cluster-tags`;
     this.#tagCount = new TagCount(this.#tags.count, key, () => this.#owners[keySlot(key)]?.node);
     this.#topology = new ClusterTopology({

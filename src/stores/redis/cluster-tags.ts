@@ -44,6 +44,11 @@ export class ClusterTags {
     return (this.queueOf(take) + 1) * ALONE + hashBucketKey(take.bucketKey);
   }
 
+  /** A queue for this key alone, which is stored as it is. */
+  queueUntagged(key: string): number {
+    return (keySlot(key) + 1) * ALONE + hashBucketKey(key);
+  }
+
   /** The hash slot of all stored keys of a queue. */
   slotOf(queue: number): number {
     const shared = sharedQueue(queue);

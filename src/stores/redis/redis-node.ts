@@ -4,17 +4,20 @@
 
 import { StoreError } from "../../engine/base/errors.ts";
 import { MICROS_PER_MILLI } from "../../engine/base/units.ts";
+import type { TakeGroup } from "../../engine/domain/take.ts";
 import type { ServerTimes } from "../batching/batch.ts";
 import { Intake, type ProbeBucket } from "../batching/intake.ts";
 import type { BatchingOptions, CompleteOptions } from "../batching/options.ts";
 import { isReplyTo, ReplyReader } from "../batching/reply.ts";
 import type { Backend } from "../batching/shared-store.ts";
+import type { SettleListener } from "../store.ts";
 import { RedisBatch, unpackNumbers } from "./batch.ts";
-import { type ClusterTags, keySlot } from "./cluster-tags.ts";
+import type { ClusterTags } from "./cluster-tags.ts";
 import type { RedisConnection } from "./connect.ts";
+import { COUNTERS_QUEUE, CounterBatch } from "./counter-batch.ts";
 import { RedisLink, type ServerFinder } from "./link.ts";
 import { isReadOnlyReply, isReplyError, ranNothing, wasNeverSent } from "./refusals.ts";
-import type { Script } from "./scripts.ts";
+import type { Scripts } from "./scripts.ts";
 
 /** Options of stores with one node or with many. */
 export interface RedisOptions extends BatchingOptions {
@@ -26,7 +29,7 @@ export interface RedisNodeOptions extends CompleteOptions {
   readonly finder: ServerFinder;
   /** The server's name in sentences about its queue. Default: Redis. */
   readonly name?: string;
-  readonly script: Script;
+  readonly scripts: Scripts;
   /** See LinkOptions. */
   readonly selfTestKeys: () => readonly string[];
   /** Most seconds that counters live longer than their window. */
@@ -61,6 +64,7 @@ export class RedisNode extends Intake<RedisBatch> implements Backend {
     this.#options = options;
     const link = new RedisLink({
       ...options,
+      script: options.scripts.takes,
       serverTime: this.serverTime,
       onUp: () => this.#onUp(),
       onLost: () => {
@@ -78,6 +82,15 @@ export class RedisNode extends Intake<RedisBatch> implements Backend {
 
   start(): void {
     this.#link.start();
+  }
+
+  /** A group has counters or other limits, never both. */
+  override take(
+    group: TakeGroup,
+    then: SettleListener,
+    queue = group.takes[0]?.limit.isCounter ? COUNTERS_QUEUE : 0,
+  ): boolean {
+    return super.take(group, then, queue);
   }
 
   /** The connection, if it is up; for commands other than takes. */
@@ -116,8 +129,11 @@ export class RedisNode extends Intake<RedisBatch> implements Backend {
     return this.#link.trouble ?? "Redis is not connected";
   }
 
-  protected newBatch(queue: number): RedisBatch {
-    return new RedisBatch(queue, this.#options.tags);
+  protected newBatch(queue: number, group: TakeGroup): RedisBatch {
+    const { tags, jitterSecondsMax } = this.#options;
+    return group.takes[0]?.limit.isCounter === true
+      ? new CounterBatch(queue, tags, jitterSecondsMax)
+      : new RedisBatch(queue, tags);
   }
 
   protected send(): void {
@@ -134,7 +150,7 @@ export class RedisNode extends Intake<RedisBatch> implements Backend {
   protected probeBucket(): ProbeBucket | undefined {
     const [bucketKey] = this.#options.selfTestKeys();
     if (bucketKey === undefined) return undefined;
-    return { bucketKey, queue: this.#options.tags === undefined ? 0 : keySlot(bucketKey) };
+    return { bucketKey, queue: this.#options.tags?.queueUntagged(bucketKey) ?? 0 };
   }
 
   #onUp(): void {
@@ -151,8 +167,9 @@ export class RedisNode extends Intake<RedisBatch> implements Backend {
 
   /** Sends a batch that the settler has begun. `isAsking`: another node has answered with ASK. */
   #sendOver(connection: RedisConnection, batch: RedisBatch, isAsking = false): void {
-    const { script, injectedTime, jitterSecondsMax } = this.#options;
-    const args = batch.encode(injectedTime?.nowUs() ?? 0, this.#times, jitterSecondsMax);
+    const { scripts, injectedTime } = this.#options;
+    const script = scripts[batch.script];
+    const args = batch.encode(injectedTime?.nowUs() ?? 0, this.#times);
     const reply = (value: unknown) => {
       const numbers = batch.state === "done" ? undefined : unpackNumbers(value);
       this.onReply(batch, isReplyTo(batch, numbers) ? new ReplyReader(numbers) : undefined, this.#link);

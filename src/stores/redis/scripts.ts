@@ -1,4 +1,4 @@
-// The script of lua/, put together from its files. Read once, at start; text and hash are never typed in. The head of lua/take.lua explains
+// The scripts of lua/, put together from its files. Read once, at start; text and hash are never typed in. The head of lua/take.lua explains
 // the comments that name what is inserted; test/lua/scripts.test.ts checks the folder.
 
 import { createHash } from "node:crypto";
@@ -12,8 +12,15 @@ export interface Script {
   readonly sha: string;
 }
 
-/** What the script begins with; these files name all others. */
+/** All scripts of takes. */
+export interface Scripts {
+  readonly takes: Script;
+  readonly counters: Script;
+}
+
+/** What the scripts begin with; these files name all others. */
 const FIRST_FILES = ["prelude.lua", "token_bucket.lua", "take.lua"] as const;
+const COUNTER_FILES = ["prelude.lua", "counters.lua"] as const;
 
 /** The constants of algorithms and the files of their pieces, in the order in which the script asks for them. */
 const ALGORITHMS = [
@@ -27,9 +34,18 @@ const ALGORITHMS = [
 // lua/ is as many levels above src/stores/redis as above dist/stores/redis.
 const LUA_FOLDER = new URL("../../../lua/", import.meta.url);
 
-/** Reads and joins the files. Throws if one is missing, because the package is incomplete then. */
+/** Reads and joins the files of the script of takes. Throws if one is missing, because the package is incomplete then. */
 export function loadScript(): Script {
-  const text = writeConstantsOut(FIRST_FILES.map(textOf).join("\n"));
+  return scriptOf(FIRST_FILES);
+}
+
+/** The same for all scripts. */
+export function loadAllScripts(): Scripts {
+  return { takes: loadScript(), counters: scriptOf(COUNTER_FILES) };
+}
+
+function scriptOf(files: readonly string[]): Script {
+  const text = writeConstantsOut(files.map(textOf).join("\n"));
   return { text, sha: createHash("sha1").update(text).digest("hex") };
 }
 

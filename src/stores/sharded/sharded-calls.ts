@@ -15,7 +15,7 @@ import {
   TakeGroup,
   Verdict,
 } from "../../engine/domain/take.ts";
-import { collectReturns, costToReturn, isGroupRefused } from "../../engine/domain/verdict.ts";
+import { collectReturns, costToReturn, isAnyOver, isGroupRefused } from "../../engine/domain/verdict.ts";
 import { NOBODY, type SettleListener, type Store } from "../store.ts";
 
 /** Servers or stores, each of which keeps a part of all buckets. A shard settles all takes of a group as one. */
@@ -123,8 +123,6 @@ class ShardedCall implements SettleListener {
   #generation = 0;
   #deadlineUs = 0;
   #then: SettleListener = NOBODY;
-  #stopsAtOver = false;
-  #hasDenied = false;
   #waiting = 0;
 
   constructor(shards: Shards, onDone: (call: ShardedCall) => void) {
@@ -138,7 +136,6 @@ class ShardedCall implements SettleListener {
     this.#deadlineUs = deadlineUs;
     this.#generation = group.generation;
     this.#then = then;
-    this.#stopsAtOver = group.stopsAtOver;
     this.#split(group);
     // One more than there are parts, so that parts that answer at once don't end the call before all were asked.
     this.#waiting = this.#size + 1;
@@ -166,20 +163,14 @@ class ShardedCall implements SettleListener {
   }
 
   #split(group: TakeGroup): void {
-    this.#hasDenied = false;
-    for (let i = 0; i < group.size; i++) if ((group.takes[i] as Take).mode === Mode.denied) this.#hasDenied = true;
     for (let i = 0; i < group.size; i++) {
       const take = group.takes[i] as Take;
-      const part = this.#partAt(this.#shards.shardOf(take), group);
-      const copy = copyQuestion(take, part.group);
-      if (take.mode === Mode.denied) copyAnswer(take, copy);
-      // A counter that the local cache denies prevents the charges of all other counters, at every shard.
-      if (this.#stopsAtOver && this.#hasDenied && copy.mode === Mode.charge) copy.cost = 0;
-      this.#copies.push(copy);
+      const part = this.#partAt(this.#shards.shardOf(take));
+      this.#copies.push(copyQuestion(take, part.group));
     }
   }
 
-  #partAt(shard: number, group: TakeGroup): Part {
+  #partAt(shard: number): Part {
     for (let i = 0; i < this.#size; i++) {
       const part = this.#parts[i] as Part;
       if (part.shard === shard) return part;
@@ -192,8 +183,6 @@ class ShardedCall implements SettleListener {
     this.#size++;
     part.shard = shard;
     part.group.deadlineUs = this.#deadlineUs;
-    part.group.hasCounters = group.hasCounters;
-    part.group.stopsAtOver = group.stopsAtOver;
     // Quota descriptors refuse a call only together, and no shard sees all of them.
     part.group.hasSpareQuota = true;
     return part;
@@ -219,9 +208,7 @@ class ShardedCall implements SettleListener {
 
   #writeAnswers(group: TakeGroup): void {
     for (let i = 0; i < this.#copies.length; i++) {
-      const take = group.takes[i] as Take;
-      copyAnswer(this.#copies[i] as Take, take);
-      if (this.#stopsAtOver && this.#hasDenied && take.mode === Mode.charge) take.paid = false;
+      copyAnswer(this.#copies[i] as Take, group.takes[i] as Take);
     }
   }
 
@@ -254,35 +241,34 @@ class ShardedCall implements SettleListener {
     return failure;
   }
 
-  /** With STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT: refunds the charges at shards where no counter was over. */
+  /** If counters depend on each other and one is over: refunds the charges at shards where none was. */
   #undoCharges(): void {
-    if (!this.#stopsAtOver || !this.#isCounterOver()) return;
+    if (!this.#hasDependentOver()) return;
     for (let i = 0; i < this.#size; i++) {
       const { shard, group } = this.#parts[i] as Part;
+      if (isAnyOver(group, 0, group.size)) continue;
       const refunds = new TakeGroup();
       for (let t = 0; t < group.size; t++) {
         const take = group.takes[t] as Take;
-        if (take.mode !== Mode.charge || !take.paid || take.outcome !== Outcome.room) continue;
+        if (take.mode !== Mode.pay || take.outcome !== Outcome.room) continue;
         // A counter's key names its window, so the refund reaches the window that was charged.
         const refund = copyQuestion(take, refunds);
         refund.mode = Mode.refund;
         refund.kind = Kind.shadow;
-        take.paid = false;
         take.counted -= take.cost;
         take.remaining = Math.max(0, take.limit.amount - take.counted);
       }
       if (refunds.size === 0) continue;
-      refunds.hasCounters = true;
       this.#shards.takeAt(shard, refunds, NOBODY);
     }
   }
 
-  #isCounterOver(): boolean {
+  #hasDependentOver(): boolean {
     for (let i = 0; i < this.#size; i++) {
       const { group } = this.#parts[i] as Part;
       for (let t = 0; t < group.size; t++) {
         const take = group.takes[t] as Take;
-        if (take.mode === Mode.charge && isOver(take)) return true;
+        if (take.limit.isCounter && take.mode === Mode.pay && isOver(take)) return true;
       }
     }
     return false;

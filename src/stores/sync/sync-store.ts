@@ -193,8 +193,6 @@ class SplitCall implements SettleListener {
     this.copies.length = 0;
     this.remote.deadlineUs = group.deadlineUs;
     this.remote.hasSpareQuota = group.hasSpareQuota;
-    this.remote.hasCounters = group.hasCounters;
-    this.remote.stopsAtOver = group.stopsAtOver;
   }
 
   /** Empties the call for its pool. A late answer to its groups finds other generations and is ignored. */

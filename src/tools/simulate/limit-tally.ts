@@ -2,7 +2,6 @@
 
 import type { Limit } from "../../engine/domain/limit.ts";
 import { canRefuseCall, isOver, type Take } from "../../engine/domain/take.ts";
-import { waitUsOf } from "../../engine/limiter/decision.ts";
 import { callerOf } from "./call-text.ts";
 import { HoldTally } from "./hold-tally.ts";
 
@@ -109,7 +108,7 @@ export class LimitTally {
       caller.refusedSince = 0;
     }
     caller.refusedSince++;
-    caller.untilUs = atUs + waitUsOf(take);
+    caller.untilUs = atUs + take.waitUs;
   }
 
   #admit(id: number): void {

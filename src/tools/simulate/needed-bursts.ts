@@ -6,7 +6,7 @@ import { getOrInsert } from "../../engine/base/get-or-insert.ts";
 import { AMOUNT_MAX } from "../../engine/base/units.ts";
 import { Algorithm, type Limit } from "../../engine/domain/limit.ts";
 import { LimitStats } from "../../engine/domain/stats.ts";
-import { isOfCounter, Kind, Mode, Outcome, type Take, TakeGroup } from "../../engine/domain/take.ts";
+import { Kind, Mode, Outcome, type Take, TakeGroup } from "../../engine/domain/take.ts";
 import { MemoryStore, type MemoryStoreOptions } from "../../stores/memory/memory-store.ts";
 
 /** Measures what limits would have needed. */
@@ -26,14 +26,16 @@ export class NeededBursts {
   settle(takes: TakeGroup, onNeed: (take: Take, needed: number) => void): void {
     for (let i = 0; i < takes.size; i++) {
       const take = takes.takes[i] as Take;
-      if (isOfCounter(take.mode)) onNeed(take, take.counted);
+      if (take.limit.isCounter) {
+        if (take.mode !== Mode.refund) onNeed(take, take.counted);
+      }
       // A refusal of a blocked caller has no bucket.
       else if (take.mode !== Mode.refund && take.mode !== Mode.denied) this.#settleOne(take, onNeed);
     }
     // As in a store, what a call gives back serves none of its own takes.
     for (let i = 0; i < takes.size; i++) {
       const take = takes.takes[i] as Take;
-      if (take.mode === Mode.refund) this.#settleOne(take, onNeed);
+      if (take.mode === Mode.refund && !take.limit.isCounter) this.#settleOne(take, onNeed);
     }
   }
 

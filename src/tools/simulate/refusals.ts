@@ -5,7 +5,6 @@ import { isoTime } from "../../engine/base/units.ts";
 import { textOf } from "../../engine/domain/request.ts";
 import { isOver, type Take } from "../../engine/domain/take.ts";
 import type { LimitCall } from "../../engine/limiter/call.ts";
-import { waitUsOf } from "../../engine/limiter/decision.ts";
 import { callerOf, callerText, descriptorText } from "./call-text.ts";
 
 /** A refused call. */
@@ -64,7 +63,7 @@ function tell(call: LimitCall, governing: Take, number: number, atUs: number, ha
       before: take.remaining + (take.paid ? take.cost : 0),
       after: take.remaining,
       /** Until the same cost could pass; absent if it never can, or has room. */
-      ...(isOver(take) && waitUsOf(take) > 0 ? { wait_seconds: waitUsOf(take) / 1_000_000 } : {}),
+      ...(isOver(take) && take.waitUs > 0 ? { wait_seconds: take.waitUs / 1_000_000 } : {}),
       /** Until the bucket is full. */
       full_in_seconds: take.resetUs / 1_000_000,
     })),

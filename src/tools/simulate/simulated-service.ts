@@ -2,6 +2,7 @@
 
 import type { Clock } from "../../engine/base/clock.ts";
 import { RequestError } from "../../engine/base/errors.ts";
+import { Counters } from "../../engine/counters/counters.ts";
 import { LimitStats, type StatsBook, type ValueStatsBook } from "../../engine/domain/stats.ts";
 import { LimitCall, NO_FINISHER } from "../../engine/limiter/call.ts";
 import { LocalFallback } from "../../engine/limiter/failure-policy.ts";
@@ -14,17 +15,21 @@ import { type AskedLimit, keep, valueText } from "../../engine/runtime/runtime-l
 import { RuntimeTable } from "../../engine/runtime/runtime-table.ts";
 import { decodeRequest } from "../../grpc/rls/codec.ts";
 import { checkRequest } from "../../grpc/rls/service.ts";
+import { type CountersOptions, LocalCountersFirst } from "../../stores/counters/counters-first.ts";
 import { MemoryStore, type MemoryStoreOptions } from "../../stores/memory/memory-store.ts";
 import { SILENT_STORE_OBSERVER } from "../../stores/store-observer.ts";
 
 type LimiterOptions = ConstructorParameters<typeof Limiter>[0];
-type Parts = "store" | "clock" | "windowClock" | "observer" | "listener" | "fallback" | "localCache" | "runtime";
+type Parts = "store" | "clock" | "observer" | "listener" | "fallback" | "counters" | "runtime";
 type Counting = "statsBook" | "countsNothing";
 
 /** The settings of the service that decisions depend on. */
 export type DecidingSettings = Required<
-  Omit<LimiterOptions, Parts | Counting> & Pick<MemoryStoreOptions, "bucketsMax" | "logBytesMax">
->;
+  Omit<LimiterOptions, Parts | Counting> & Pick<MemoryStoreOptions, "bucketsMax" | "logBytesMax"> & CountersOptions
+> & {
+  /** COMPATIBILITY_MODE. */
+  readonly compatible: boolean;
+};
 
 /** Nobody reads these counters: reports count calls themselves. */
 const UNREAD_STATS: StatsBook & ValueStatsBook = {
@@ -77,13 +82,16 @@ export class SimulatedService<Deciding extends MemoryStore> {
     };
     const memory = { ...settings, clock, observer };
     this.store = new Store(memory);
+    const { compatible } = settings;
+    const withCounters = (store: MemoryStore) => (compatible ? new LocalCountersFirst(store, settings) : store);
     this.#limiter = new Limiter({
       ...settings,
-      store: this.store,
+      store: withCounters(this.store),
+      counters: compatible ? new Counters({ ...settings, windowClock: clock, localCache: undefined }) : undefined,
       clock,
       observer: SILENT_OBSERVER,
       fallback: new LocalFallback(
-        () => new MemoryStore(memory),
+        () => withCounters(new MemoryStore(memory)),
         () => 1,
       ),
       statsBook: UNREAD_STATS,

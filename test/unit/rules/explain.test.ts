@@ -2,6 +2,7 @@
 
 import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
+import { Counters } from "../../../src/engine/counters/counters.ts";
 import { OnStoreFailure } from "../../../src/engine/domain/limit.ts";
 import { oneByteOf, textOf, type WrittenEntry } from "../../../src/engine/domain/request.ts";
 import type { Take } from "../../../src/engine/domain/take.ts";
@@ -413,7 +414,13 @@ test.each([
       onStoreFailure: OnStoreFailure.allow,
       retryAfterJitter: 0,
       clock,
-      windowClock: clock,
+      counters: new Counters({
+        windowClock: clock,
+        nearLimitRatio: 0.8,
+        shadowMode: false,
+        quotaMode: false,
+        localCache: undefined,
+      }),
       statsBook: new LimitStatsBook(200),
     });
     let limited = 0;

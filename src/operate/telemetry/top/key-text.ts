@@ -5,7 +5,6 @@ import { copyOf, type Descriptor } from "../../../engine/domain/request.ts";
 import type { Take } from "../../../engine/domain/take.ts";
 import type { LimitCall } from "../../../engine/limiter/call.ts";
 import { entriesOfBucketKey } from "../../../engine/rules/bucket-key.ts";
-import { counterKey } from "../../../engine/rules/compatibility.ts";
 import { shortText } from "../short-text.ts";
 import type { KeyEntry, KeyText } from "./tracked-keys.ts";
 
@@ -24,7 +23,7 @@ export function entriesOf({ key, entries }: KeyText): readonly KeyEntry[] | unde
   return entries ?? entriesOfBucketKey(key);
 }
 
-/** The key of a counter without its last part, the start of the window (engine/rules/compatibility.ts). */
+/** The key of a counter without its last part, the start of the window (CounterRules.keyOf). */
 export function nameOfCounter(bucketKey: string): string {
   return bucketKey.slice(0, bucketKey.lastIndexOf("_"));
 }
@@ -33,8 +32,8 @@ export function nameOfCounter(bucketKey: string): string {
 // same text, those are its entries; otherwise the key has a pattern or a hash in place of a value.
 function entriesOfCounter(text: string, take: Take, { domain, request }: LimitCall): readonly KeyEntry[] | undefined {
   const descriptor: Descriptor | undefined = request.descriptors[take.descriptor];
-  if (descriptor === undefined || domain?.counterPrefix === undefined || text.length > KEY_BYTES_MAX) return undefined;
-  if (nameOfCounter(counterKey(domain.counterPrefix, domain, descriptor, undefined)) !== text) return undefined;
+  if (descriptor === undefined || domain?.counters === undefined || text.length > KEY_BYTES_MAX) return undefined;
+  if (nameOfCounter(domain.counters.keyOf(domain, descriptor, undefined)) !== text) return undefined;
   const entries: KeyEntry[] = [];
   for (let i = 0; i < descriptor.entryCount; i++) {
     const key = descriptor.keys[i] as string;

@@ -5,7 +5,7 @@ import { durationWords, MICROS_PER_SECOND, TIME_US_MAX } from "../../../engine/b
 import { textOf } from "../../../engine/domain/request.ts";
 import { Mode, Outcome, type Take, type TakeGroup, Verdict } from "../../../engine/domain/take.ts";
 import type { LimitCall } from "../../../engine/limiter/call.ts";
-import { canPassLater, settlementFound, waitUsOf } from "../../../engine/limiter/decision.ts";
+import { canPassLater, settlementFound } from "../../../engine/limiter/decision.ts";
 import { formatPlace } from "../../../engine/rules/problems.ts";
 import type { RuleSet } from "../../../engine/rules/rule-set.ts";
 import type { Place } from "../../../engine/rules/source.ts";
@@ -130,7 +130,7 @@ function judge(answer: Answer, step: Step, number: number): readonly Failure[] {
     want("the rule", expect.rule, governing === undefined ? "none" : textOf(governing.limit.names.id));
   }
   want("remaining", expect.remaining, governing?.remaining);
-  want("a wait of", shownTime(expect.waitUs), shownTime(governing === undefined ? undefined : waitUsOf(governing)));
+  want("a wait of", shownTime(expect.waitUs), shownTime(governing === undefined ? undefined : governing.waitUs));
   want("a reset in", shownTime(expect.resetUs), shownTime(governing?.resetUs));
   for (const [name, value] of expect.headers) want(`the header ${name}`, value, headerOf(call, name));
   judgeDescriptors(expect, call, want);
@@ -192,7 +192,7 @@ function told({ error, governing, code, call }: Answer): string {
   }
   const { remaining, limit, resetUs } = governing;
   const isWorthAWait = call.decision.overLimit && canPassLater(governing);
-  const room = isWorthAWait ? `, room again in ${durationWords(waitUsOf(governing) / MICROS_PER_SECOND)}` : "";
+  const room = isWorthAWait ? `, room again in ${durationWords(governing.waitUs / MICROS_PER_SECOND)}` : "";
   return `${textOf(limit.names.id)} governs it: ${remaining} left${room}, full again in ${durationWords(resetUs / MICROS_PER_SECOND)}`;
 }
 

@@ -1,8 +1,9 @@
 // The local cache by itself: what it denies, what it learns, how large it grows.
 
 import { expect, test } from "vitest";
+import { MICROS_PER_SECOND } from "../../../src/engine/base/units.ts";
+import { LocalCache } from "../../../src/engine/counters/local-cache.ts";
 import { Mode, Outcome, TakeGroup } from "../../../src/engine/domain/take.ts";
-import { LocalCache } from "../../../src/engine/limiter/counters.ts";
 import { makeLimit } from "../../support/builders.ts";
 
 const limit = makeLimit({ isCounter: true, windowSeconds: 60 });
@@ -12,10 +13,9 @@ function groupOf(...keys: string[]): TakeGroup {
   for (const key of keys) {
     const take = group.add(limit);
     take.bucketKey = key;
-    take.mode = Mode.charge;
-    take.windowSecondsLeft = 60;
+    take.mode = Mode.pay;
+    take.resetUs = 60 * MICROS_PER_SECOND;
   }
-  group.hasCounters = true;
   return group;
 }
 

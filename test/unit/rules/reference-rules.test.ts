@@ -2,7 +2,6 @@
 
 import { expect, test } from "vitest";
 import { Descriptor, oneByteOf } from "../../../src/engine/domain/request.ts";
-import { counterKey } from "../../../src/engine/rules/compatibility.ts";
 import { findRule } from "../../../src/engine/rules/match.ts";
 import type { DomainRules, Rule } from "../../../src/engine/rules/rule-set.ts";
 import { rulesFromYaml } from "../../support/rules.ts";
@@ -21,7 +20,7 @@ function find(domain: DomainRules, ...entries: [string, string][]): { path: stri
   for (const [key, value] of entries) descriptor.addEntry(oneByteOf(key), oneByteOf(value));
   const matched: Rule[] = [];
   const rule = findRule(domain, descriptor, matched);
-  return { path: rule?.path, key: counterKey(domain.counterPrefix ?? "", domain, descriptor, matched) };
+  return { path: rule?.path, key: domain.counters?.keyOf(domain, descriptor, matched) ?? "" };
 }
 
 test.each([
