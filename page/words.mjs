@@ -2,7 +2,7 @@
 
 /**
  * Characters that are invisible or change the direction of writing: controls, format characters, line separators, lone surrogates. As in
- * src/engine/base/visible.ts.
+ * src/base/visible.ts.
  */
 const HIDDEN = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Cs}\p{Default_Ignorable_Code_Point}]/gu;
 

@@ -3,13 +3,13 @@
 
 import "./process/quick-start.ts";
 import { readFileSync } from "node:fs";
-import { DayClock, SystemClock } from "./engine/base/clock.ts";
-import { ConfigError } from "./engine/base/errors.ts";
-import { visibleLines } from "./engine/base/visible.ts";
+import { DayClock, SystemClock } from "./base/clock.ts";
+import { ConfigError } from "./base/errors.ts";
+import { visibleLines } from "./base/visible.ts";
 import type { Logger } from "./operate/telemetry/logger.ts";
 import { openLog } from "./process/open-log.ts";
 import { startSmall } from "./process/quick-start.ts";
-import { deleteSecrets, readSettings, type Settings } from "./process/settings.ts";
+import { deleteSecrets, readSettings, type Settings } from "./settings/settings.ts";
 
 const { version } = JSON.parse(readFileSync(new URL("../package.json", import.meta.url), "utf8")) as {
   version: string;

@@ -8,8 +8,8 @@ import { loadDist } from "./dist.mjs";
 import { openService } from "./service.mjs";
 import { OK_ANSWER, openIncrements, openUpdates } from "./stand-ins.mjs";
 
-const { SystemClock } = await loadDist("engine/base/clock.js");
-const { HealthState } = await loadDist("engine/base/health.js");
+const { SystemClock } = await loadDist("base/clock.js");
+const { HealthState } = await loadDist("base/health.js");
 const { SHOULD_RATE_LIMIT_PATH } = await loadDist("grpc/transport/load-proto.js");
 const { startGrpcServer } = await loadDist("grpc/transport/grpc-server.js");
 const { startFastLane } = await loadDist("grpc/transport/fast-lane/fast-lane-server.js");

@@ -14,8 +14,8 @@ const CONNECT_MS = 5_000;
  * what its calls are traced by of the parts of the service.
  */
 export async function openService(env = {}, rules = "hot", openTracer = () => undefined) {
-  const { SystemClock } = await loadDist("engine/base/clock.js");
-  const { readSettings } = await loadDist("process/settings.js");
+  const { SystemClock } = await loadDist("base/clock.js");
+  const { readSettings } = await loadDist("settings/settings.js");
   const { createLogger } = await loadDist("operate/telemetry/logger.js");
   const { buildAppParts } = await loadDist("process/app/app-parts.js");
   const { RateLimitService } = await loadDist("grpc/rls/service.js");

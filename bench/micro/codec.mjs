@@ -2,10 +2,10 @@
 //   npm run build && node bench/micro/codec.mjs [--write]
 // --write also keeps the figures under bench/results.
 
+import { WireWriter } from "../../dist/base/wire.js";
 import { LimitRequest } from "../../dist/engine/domain/request.js";
 import { Decision } from "../../dist/engine/limiter/call.js";
 import { decodeRequest, encodeDecision } from "../../dist/grpc/rls/codec.js";
-import { WireWriter } from "../../dist/grpc/rls/wire.js";
 import { loadProto } from "../harness/load-proto.mjs";
 import { printTable, writeResults } from "../harness/report.mjs";
 

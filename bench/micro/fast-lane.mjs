@@ -7,7 +7,7 @@ import { median, printTable } from "../harness/report.mjs";
 import { loadDist } from "../load/dist.mjs";
 import { openService } from "../load/service.mjs";
 
-const { SystemClock } = await loadDist("engine/base/clock.js");
+const { SystemClock } = await loadDist("base/clock.js");
 const { Connection } = await loadDist("grpc/transport/fast-lane/connection.js");
 const { HpackEncoder } = await loadDist("grpc/transport/fast-lane/hpack/encoder.js");
 const { FrameIntake } = await loadDist("grpc/transport/fast-lane/frame-intake.js");

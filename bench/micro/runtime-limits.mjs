@@ -23,7 +23,7 @@ const { RuntimeTable } = await loadDist("engine/runtime/runtime-table.js");
 const { RuntimeSync } = await loadDist("rule-sources/runtime/runtime-sync.js");
 const { writeLimitsFile } = await loadDist("rule-sources/runtime/limits-file.js");
 const { memoryRuntimeStore } = await loadDist("stores/memory/runtime-store.js");
-const { SystemClock } = await loadDist("engine/base/clock.js");
+const { SystemClock } = await loadDist("base/clock.js");
 
 const limitOf = (domain, i) => {
   const amounts = [{ limit: "", requests: 1_000_000 + (i % 10), unit: 0, burst: undefined }];

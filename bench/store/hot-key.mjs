@@ -4,11 +4,11 @@
 //   npm run build && node bench/store/hot-key.mjs [--seconds 2] [--rounds 3] [--callers 64]
 
 import { parseArgs } from "node:util";
-import { SystemClock } from "../../dist/engine/base/clock.js";
+import { SystemClock } from "../../dist/base/clock.js";
 import { hashBucketKey } from "../../dist/engine/domain/key-bytes.js";
 import { Source, TakeGroup, Verdict } from "../../dist/engine/domain/take.js";
 import { openStore } from "../../dist/process/app/open-store.js";
-import { readSettings } from "../../dist/process/settings.js";
+import { readSettings } from "../../dist/settings/settings.js";
 import { SILENT_STORE_OBSERVER } from "../../dist/stores/store-observer.js";
 import { startRedis } from "../harness/redis.mjs";
 import { median, printTable, progress, writeResults } from "../harness/report.mjs";

@@ -1,6 +1,6 @@
 // Composition root: has app/ build the parts of a process, starts them and stops them in order. main.ts decides when.
 
-import { START } from "../engine/base/health.ts";
+import { START } from "../base/health.ts";
 import { openTraces } from "../operate/telemetry/traces/open-traces.ts";
 import type { AppOptions } from "./app/app-options.ts";
 import { type AppParts, buildAppParts, showRulesHealth } from "./app/app-parts.ts";

@@ -1,8 +1,8 @@
 // The log line of a process that starts to answer calls.
 
 import type { Logger } from "../operate/telemetry/logger.ts";
+import type { Settings } from "../settings/settings.ts";
 import type { PageName } from "./app/page-addresses.ts";
-import type { Settings } from "./settings.ts";
 
 /** Logs that the process listens, on these ports. */
 export function sayListening(

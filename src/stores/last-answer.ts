@@ -1,7 +1,7 @@
 // A bucket's state some time after the store's last answer, if nothing has happened to the bucket since: derived from the answer and the time
 // that has passed. Pure; the caller decides how long an answer may be used.
 
-import { divideDown, MICROS_PER_SECOND, MICROS_PER_TOKEN } from "../engine/base/units.ts";
+import { divideDown, MICROS_PER_SECOND, MICROS_PER_TOKEN } from "../base/units.ts";
 import { ALGORITHM_TRAITS, Algorithm, type Limit, refillOf, usToRefill, WAIT_US_MAX } from "../engine/domain/limit.ts";
 
 /** A store's answer about a bucket. Times are of this process's clock. */

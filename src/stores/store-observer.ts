@@ -1,6 +1,6 @@
 // What stores report about their work; telemetry implements it. Called often, so implementations must be fast, and must not throw.
 
-import type { StoreError } from "../engine/base/errors.ts";
+import type { StoreError } from "../base/errors.ts";
 
 export interface StoreObserver {
   /** A round trip with `takes` takes to a shared store succeeded. */

@@ -2,7 +2,7 @@
 // come to between those is in test/property/algorithms.test.ts, and test/property/agreement.ts compares every store with that.
 
 import { beforeEach, describe, expect, test } from "vitest";
-import { AMOUNT_MAX, COST_ABOVE_ALL } from "../../src/engine/base/units.ts";
+import { AMOUNT_MAX, COST_ABOVE_ALL } from "../../src/base/units.ts";
 import { ALGORITHM_NAMES, Algorithm, type Limit } from "../../src/engine/domain/limit.ts";
 import { Mode, Outcome } from "../../src/engine/domain/take.ts";
 import { makeLimit } from "../support/builders.ts";

@@ -1,7 +1,7 @@
 // The memory store keeps the contracts of stores and of algorithms.
 
 import { expect, test } from "vitest";
-import { MICROS_PER_SECOND } from "../../src/engine/base/units.ts";
+import { MICROS_PER_SECOND } from "../../src/base/units.ts";
 import { Mode } from "../../src/engine/domain/take.ts";
 import { makeLimit } from "../support/builders.ts";
 import { describeEveryContract } from "./every.contract.ts";

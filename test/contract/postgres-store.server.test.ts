@@ -4,7 +4,7 @@ import { readdirSync } from "node:fs";
 import { resolve } from "node:path";
 import fc from "fast-check";
 import { beforeAll, expect, test } from "vitest";
-import { AMOUNT_MAX } from "../../src/engine/base/units.ts";
+import { AMOUNT_MAX } from "../../src/base/units.ts";
 import { WAIT_US_MAX } from "../../src/engine/domain/limit.ts";
 import { Mode } from "../../src/engine/domain/take.ts";
 import { SQL_FILES } from "../../src/stores/postgres/schema.ts";

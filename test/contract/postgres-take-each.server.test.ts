@@ -3,7 +3,7 @@
 
 import fc from "fast-check";
 import { beforeAll, expect, test } from "vitest";
-import { AMOUNT_MAX } from "../../src/engine/base/units.ts";
+import { AMOUNT_MAX } from "../../src/base/units.ts";
 import { Algorithm } from "../../src/engine/domain/limit.ts";
 import { Kind, Mode, Verdict } from "../../src/engine/domain/take.ts";
 import { calendarNumbers, type LimitNumbers, limitNumbers, limitOf } from "../property/histories.ts";

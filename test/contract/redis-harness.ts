@@ -1,11 +1,11 @@
 // Stores on real servers, under a clock moved by hand.
 
+import type { Store } from "../../src/engine/domain/store.ts";
 import { copyQuestion, Mode, TakeGroup } from "../../src/engine/domain/take.ts";
 import { costToReturn } from "../../src/engine/domain/verdict.ts";
 import type { SharedStore } from "../../src/stores/batching/shared-store.ts";
 import { openClusterStore } from "../../src/stores/redis/cluster-store.ts";
 import { openRedisStore, type RedisStoreOptions } from "../../src/stores/redis/redis-store.ts";
-import type { Store } from "../../src/stores/store.ts";
 import { closedWithTest } from "../support/ends.ts";
 import { ManualClock } from "../support/manual-clock.ts";
 import type { ClusterRig } from "../support/redis-cluster.ts";

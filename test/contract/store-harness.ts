@@ -2,9 +2,9 @@
 
 import { hashBucketKey } from "../../src/engine/domain/key-bytes.ts";
 import type { Limit } from "../../src/engine/domain/limit.ts";
+import type { Store } from "../../src/engine/domain/store.ts";
 import { Kind, Mode, type Take, TakeGroup } from "../../src/engine/domain/take.ts";
 import { CountersFirst } from "../../src/stores/counters/counters-first.ts";
-import type { Store } from "../../src/stores/store.ts";
 
 /** A fresh store whose time is moved by hand. */
 export interface StoreHarness {

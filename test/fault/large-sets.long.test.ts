@@ -3,7 +3,7 @@
 
 import { join, resolve } from "node:path";
 import { describe, expect, test } from "vitest";
-import { SystemClock } from "../../src/engine/base/clock.ts";
+import { SystemClock } from "../../src/base/clock.ts";
 import { LimitStatsBook } from "../../src/operate/telemetry/stats-book.ts";
 import type { XdsRules } from "../../src/rule-sources/xds/xds-rules.ts";
 import { endWithTest } from "../support/ends.ts";

@@ -2,7 +2,7 @@
 // Each is made several times, afresh, and the quickest counts: a pause of the machine's is none of ours.
 
 import { describe, expect, test } from "vitest";
-import { SystemClock } from "../../src/engine/base/clock.ts";
+import { SystemClock } from "../../src/base/clock.ts";
 import { OnStoreFailure } from "../../src/engine/domain/limit.ts";
 import { LocalFallback } from "../../src/engine/limiter/failure-policy.ts";
 import { Limiter } from "../../src/engine/limiter/limiter.ts";

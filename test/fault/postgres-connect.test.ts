@@ -4,8 +4,8 @@ import { chmodSync, chownSync, copyFileSync, statSync, writeFileSync } from "nod
 import { createServer } from "node:net";
 import { join, resolve } from "node:path";
 import { beforeAll, describe, expect, test } from "vitest";
+import type { PostgresTarget } from "../../src/settings/store-address.ts";
 import { openPostgresStore } from "../../src/stores/postgres/postgres-store.ts";
-import type { PostgresTarget } from "../../src/stores/store-address.ts";
 import { closedWithTest } from "../support/ends.ts";
 import { listen } from "../support/listen.ts";
 import { startPgBouncer } from "../support/pgbouncer.ts";

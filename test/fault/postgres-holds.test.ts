@@ -3,8 +3,8 @@
 
 import { beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { Algorithm, type Limit } from "../../src/engine/domain/limit.ts";
+import type { Store } from "../../src/engine/domain/store.ts";
 import { Mode, type TakeGroup, Verdict } from "../../src/engine/domain/take.ts";
-import type { Store } from "../../src/stores/store.ts";
 import { type Ask, groupOf } from "../contract/store-harness.ts";
 import { makeLimit } from "../support/builders.ts";
 import { ManualClock } from "../support/manual-clock.ts";

@@ -2,7 +2,7 @@
 
 import { setTimeout as sleep } from "node:timers/promises";
 import { beforeAll, beforeEach, expect, test } from "vitest";
-import { SystemClock } from "../../src/engine/base/clock.ts";
+import { SystemClock } from "../../src/base/clock.ts";
 import { Verdict } from "../../src/engine/domain/take.ts";
 import type { SharedStore } from "../../src/stores/batching/shared-store.ts";
 import { PostgresServer } from "../support/postgres-server.ts";

@@ -4,10 +4,10 @@
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { beforeAll, describe, expect, test } from "vitest";
+import type { Store } from "../../src/engine/domain/store.ts";
 import { Verdict } from "../../src/engine/domain/take.ts";
 import { openClusterStore } from "../../src/stores/redis/cluster-store.ts";
 import { openRedisStore } from "../../src/stores/redis/redis-store.ts";
-import type { Store } from "../../src/stores/store.ts";
 import { Authority } from "../support/certificates.ts";
 import { closedWithTest } from "../support/ends.ts";
 import { ClusterRig } from "../support/redis-cluster.ts";

@@ -5,8 +5,8 @@
 import { writeFile } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import { beforeAll, describe, expect, test } from "vitest";
-import { SystemClock } from "../../src/engine/base/clock.ts";
-import { runInTurns } from "../../src/engine/base/long-work.ts";
+import { SystemClock } from "../../src/base/clock.ts";
+import { runInTurns } from "../../src/base/long-work.ts";
 import { DomainBook } from "../../src/operate/telemetry/domain-book.ts";
 import { LimitStatsBook } from "../../src/operate/telemetry/stats-book.ts";
 import type { Reloader } from "../../src/rule-sources/files/reload.ts";

@@ -4,7 +4,7 @@
 
 import fc from "fast-check";
 import { beforeAll, describe, expect, test } from "vitest";
-import { SystemClock } from "../../src/engine/base/clock.ts";
+import { SystemClock } from "../../src/base/clock.ts";
 import { isNewer, type KeptLimit, keep, keyText, valueText } from "../../src/engine/runtime/runtime-limit.ts";
 import type { RuntimeWritten } from "../../src/engine/runtime/runtime-replica.ts";
 import { RuntimeTable } from "../../src/engine/runtime/runtime-table.ts";

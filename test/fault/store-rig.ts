@@ -3,14 +3,14 @@
 import { type IntervalHistogram, monitorEventLoopDelay } from "node:perf_hooks";
 import { setTimeout as sleep } from "node:timers/promises";
 import { expect } from "vitest";
-import type { StoreError } from "../../src/engine/base/errors.ts";
+import type { StoreError } from "../../src/base/errors.ts";
 import { hashBucketKey } from "../../src/engine/domain/key-bytes.ts";
 import type { Limit } from "../../src/engine/domain/limit.ts";
+import type { Store } from "../../src/engine/domain/store.ts";
 import { TakeGroup, Verdict } from "../../src/engine/domain/take.ts";
 import type { SharedStore } from "../../src/stores/batching/shared-store.ts";
 import { unpackNumbers } from "../../src/stores/redis/batch.ts";
 import { openRedisStore, type RedisStoreOptions } from "../../src/stores/redis/redis-store.ts";
-import type { Store } from "../../src/stores/store.ts";
 import type { StoreObserver } from "../../src/stores/store-observer.ts";
 import { makeLimit } from "../support/builders.ts";
 import { closedWithTest } from "../support/ends.ts";

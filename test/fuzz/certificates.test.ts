@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { createSecureContext } from "node:tls";
 import fc from "fast-check";
 import { beforeAll, expect, test } from "vitest";
-import { ConfigError } from "../../src/engine/base/errors.ts";
+import { ConfigError } from "../../src/base/errors.ts";
 import { TlsFiles } from "../../src/grpc/transport/tls-files.ts";
 import { Authority, type Pair } from "../support/certificates.ts";
 import { runs, runsMs } from "../support/runs.ts";

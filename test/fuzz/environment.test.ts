@@ -2,8 +2,8 @@
 
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { ConfigError } from "../../src/engine/base/errors.ts";
-import { readSettings, tableRows } from "../../src/process/settings.ts";
+import { ConfigError } from "../../src/base/errors.ts";
+import { readSettings, tableRows } from "../../src/settings/settings.ts";
 import { part, runs, runsMs } from "../support/runs.ts";
 
 const NAMES = tableRows().map(([, setting]) => setting.name);

@@ -4,10 +4,10 @@
 import { type DescMessage, fromBinary } from "@bufbuild/protobuf";
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { HEADER_DIALECTS } from "../../src/grpc/header-dialects.ts";
 import { RateLimitService } from "../../src/grpc/rls/service.ts";
 import { loadRegistry } from "../../src/grpc/transport/load-proto.ts";
 import { GrpcStatus } from "../../src/grpc/unary.ts";
+import { HEADER_DIALECTS } from "../../src/settings/header-dialects.ts";
 import { BudgetsRig } from "../support/budgets.ts";
 import { LimiterRig } from "../support/limiter-rig.ts";
 import { holdFields, requestFields } from "../support/request-arbitrary.ts";

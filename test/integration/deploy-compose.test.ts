@@ -4,8 +4,8 @@ import { existsSync, readFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { expect, test } from "vitest";
 import { parse } from "yaml";
-import { SETTINGS } from "../../src/process/settings/table.ts";
-import { readSettings } from "../../src/process/settings.ts";
+import { readSettings } from "../../src/settings/settings.ts";
+import { SETTINGS } from "../../src/settings/table.ts";
 
 const COMPOSE = resolve(import.meta.dirname, "../../deploy/compose");
 const RESET = { reset: true };

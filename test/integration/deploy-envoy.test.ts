@@ -5,7 +5,7 @@ import { join, resolve } from "node:path";
 import { beforeAll, describe, expect, test } from "vitest";
 import { parse, parseAllDocuments } from "yaml";
 import type { HoldEntries } from "../../src/engine/rules/rule-set.ts";
-import { SETTINGS } from "../../src/process/settings/table.ts";
+import { SETTINGS } from "../../src/settings/table.ts";
 import { valuesOf } from "../envoy/support/bootstrap.ts";
 import { Envoy } from "../envoy/support/envoy-process.ts";
 import { envoyComplaint, FETCH_MS, pythonPackage } from "../support/deploy-tools.ts";

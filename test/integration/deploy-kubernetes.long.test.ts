@@ -4,8 +4,8 @@ import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { beforeAll, describe, expect, test } from "vitest";
 import { parse, parseAllDocuments } from "yaml";
-import { SETTINGS } from "../../src/process/settings/table.ts";
-import { readSettings, type Settings } from "../../src/process/settings.ts";
+import { readSettings, type Settings } from "../../src/settings/settings.ts";
+import { SETTINGS } from "../../src/settings/table.ts";
 import { readPlan } from "../../src/tools/verify/read-plan.ts";
 import { FETCH_MS } from "../support/deploy-tools.ts";
 import {

@@ -2,7 +2,7 @@
 
 import * as grpc from "@grpc/grpc-js";
 import { describe, expect, test } from "vitest";
-import { SystemClock } from "../../src/engine/base/clock.ts";
+import { SystemClock } from "../../src/base/clock.ts";
 import { SHOULD_RATE_LIMIT_PATH } from "../../src/grpc/transport/load-proto.ts";
 import type { GrpcServer, GrpcServerOptions } from "../../src/grpc/transport/transport.ts";
 import { GrpcStatus, type UnaryHandler, type UnaryReply } from "../../src/grpc/unary.ts";

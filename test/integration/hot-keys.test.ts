@@ -2,12 +2,12 @@
 // granted stays within the bound of each `sync`, and Redis is asked far less often than there are takes.
 
 import { beforeAll, describe, expect, test, vi } from "vitest";
-import { SystemClock } from "../../src/engine/base/clock.ts";
+import { SystemClock } from "../../src/base/clock.ts";
 import { type Limit, Sync } from "../../src/engine/domain/limit.ts";
+import type { Store } from "../../src/engine/domain/store.ts";
 import { Source, TakeGroup, Verdict } from "../../src/engine/domain/take.ts";
 import { type OpenedStore, openStore } from "../../src/process/app/open-store.ts";
-import { readSettings } from "../../src/process/settings.ts";
-import type { Store } from "../../src/stores/store.ts";
+import { readSettings } from "../../src/settings/settings.ts";
 import { SILENT_STORE_OBSERVER } from "../../src/stores/store-observer.ts";
 import { fillGroup } from "../contract/store-harness.ts";
 import { makeLimit } from "../support/builders.ts";

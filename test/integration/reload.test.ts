@@ -4,7 +4,7 @@
 import { cpSync, mkdirSync, renameSync, rmSync, symlinkSync, unlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
-import type { Log } from "../../src/engine/base/log.ts";
+import type { Log } from "../../src/base/log.ts";
 import type { RuleSet } from "../../src/engine/rules/rule-set.ts";
 import { Reloader, type ReloaderOptions } from "../../src/rule-sources/files/reload.ts";
 import { ManualClock } from "../support/manual-clock.ts";

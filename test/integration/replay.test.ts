@@ -6,7 +6,7 @@ import { readFile, writeFile } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import { status } from "@grpc/grpc-js";
 import { beforeAll, describe, expect, test } from "vitest";
-import { SystemClock } from "../../src/engine/base/clock.ts";
+import { SystemClock } from "../../src/base/clock.ts";
 import { readRecording } from "../../src/tools/mirror/read-recording.ts";
 import { Recording } from "../../src/tools/mirror/recording.ts";
 import { openRawClient, startTestServer } from "../support/grpc-test-server.ts";

@@ -4,7 +4,7 @@ import { spawnSync } from "node:child_process";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { runThrough } from "../../src/engine/base/long-work.ts";
+import { runThrough } from "../../src/base/long-work.ts";
 import { digestOf, RATE_LIMIT_TYPE } from "../../src/rule-sources/xds/discovery.ts";
 import { CacheFile } from "../../src/rule-sources/xds/rules-cache.ts";
 import { PROGRAM } from "../support/built-program.ts";

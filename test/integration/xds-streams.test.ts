@@ -5,7 +5,7 @@ import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { describe, expect, test } from "vitest";
-import { runThrough } from "../../src/engine/base/long-work.ts";
+import { runThrough } from "../../src/base/long-work.ts";
 import { AdsStream, type ControlPlane, PINGS } from "../../src/rule-sources/xds/ads-stream.ts";
 import { readAnswer } from "../../src/rule-sources/xds/discovery.ts";
 import { Authority } from "../support/certificates.ts";

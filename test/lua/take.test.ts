@@ -3,7 +3,7 @@
 
 import fc from "fast-check";
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
-import { AMOUNT_MAX } from "../../src/engine/base/units.ts";
+import { AMOUNT_MAX } from "../../src/base/units.ts";
 import { ALGORITHM_NAMES, ALGORITHMS, Algorithm } from "../../src/engine/domain/limit.ts";
 import { Mode, Verdict } from "../../src/engine/domain/take.ts";
 import { bucketNumbers } from "../property/rates.ts";

@@ -4,9 +4,9 @@
 import { type DescMessage, fromBinary, toBinary } from "@bufbuild/protobuf";
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { HEADER_DIALECTS } from "../../src/grpc/header-dialects.ts";
 import { RateLimitService } from "../../src/grpc/rls/service.ts";
 import { loadRegistry } from "../../src/grpc/transport/load-proto.ts";
+import { HEADER_DIALECTS } from "../../src/settings/header-dialects.ts";
 import { LimiterRig } from "../support/limiter-rig.ts";
 import { runs } from "../support/runs.ts";
 import { bytesField } from "../support/wire.ts";

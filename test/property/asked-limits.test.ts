@@ -3,12 +3,12 @@
 
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { RequestError } from "../../src/engine/base/errors.ts";
+import { RequestError } from "../../src/base/errors.ts";
 import type { AskedLimit } from "../../src/engine/runtime/runtime-limit.ts";
 import { readAskedLimit } from "../../src/operate/http/read-asked-limit.ts";
 import { createLogger } from "../../src/operate/telemetry/logger.ts";
 import { openRuntimeLimits } from "../../src/process/app/runtime-limits.ts";
-import { readSettings } from "../../src/process/settings.ts";
+import { readSettings } from "../../src/settings/settings.ts";
 import { ManualClock } from "../support/manual-clock.ts";
 import { rulesFromYaml } from "../support/rules.ts";
 import { runs } from "../support/runs.ts";

@@ -3,7 +3,7 @@
 
 import fc from "fast-check";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
-import { SystemClock } from "../../src/engine/base/clock.ts";
+import { SystemClock } from "../../src/base/clock.ts";
 import { Algorithm, type Limit } from "../../src/engine/domain/limit.ts";
 import { GROUP_WEIGHT_MAX, HOLD_WEIGHT, LOG_WEIGHT, TakeGroup, Verdict } from "../../src/engine/domain/take.ts";
 import { LIMITS_PER_RULE_MAX } from "../../src/engine/rules/schema.ts";

@@ -3,7 +3,7 @@
 import { type DescMessage, fromBinary } from "@bufbuild/protobuf";
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import type { RequestError } from "../../src/engine/base/errors.ts";
+import type { RequestError } from "../../src/base/errors.ts";
 import { LimitRequest } from "../../src/engine/domain/request.ts";
 import { decodeRequest } from "../../src/grpc/rls/codec.ts";
 import { loadRegistry } from "../../src/grpc/transport/load-proto.ts";

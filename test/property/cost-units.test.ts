@@ -3,7 +3,7 @@
 
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { AMOUNT_MAX } from "../../src/engine/base/units.ts";
+import { AMOUNT_MAX } from "../../src/base/units.ts";
 import { HoldAsk } from "../../src/engine/domain/request.ts";
 import { LimiterRig } from "../support/limiter-rig.ts";
 import { runs } from "../support/runs.ts";

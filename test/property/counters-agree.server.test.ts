@@ -4,10 +4,10 @@
 import fc from "fast-check";
 import { beforeAll, describe, expect, test } from "vitest";
 import { hashBucketKey } from "../../src/engine/domain/key-bytes.ts";
+import { NOBODY } from "../../src/engine/domain/store.ts";
 import { Kind, Mode, type Take, TakeGroup } from "../../src/engine/domain/take.ts";
 import { LocalCountersFirst } from "../../src/stores/counters/counters-first.ts";
 import { MemoryStore } from "../../src/stores/memory/memory-store.ts";
-import { NOBODY } from "../../src/stores/store.ts";
 import { postgresHarness } from "../contract/postgres-harness.ts";
 import { clusterHarness, redisHarness } from "../contract/redis-harness.ts";
 import { type StoreHarness, settleWithCounters } from "../contract/store-harness.ts";

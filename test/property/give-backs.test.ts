@@ -3,7 +3,7 @@
 
 import fc from "fast-check";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
-import { StoreError } from "../../src/engine/base/errors.ts";
+import { StoreError } from "../../src/base/errors.ts";
 import { TakeGroup } from "../../src/engine/domain/take.ts";
 import { SILENT_STORE_OBSERVER } from "../../src/stores/store-observer.ts";
 import { makeLimit } from "../support/builders.ts";

@@ -2,7 +2,7 @@
 // in replay.ts; histories that failed once are kept in replayed.ts.
 
 import fc from "fast-check";
-import { AMOUNT_MAX, COST_ABOVE_ALL } from "../../src/engine/base/units.ts";
+import { AMOUNT_MAX, COST_ABOVE_ALL } from "../../src/base/units.ts";
 import { ALGORITHMS, Algorithm, type Limit, LOG_PAYMENTS_MAX } from "../../src/engine/domain/limit.ts";
 import { Kind, Mode } from "../../src/engine/domain/take.ts";
 import { CONCURRENT_KEY_SUFFIX, limitKeySuffix } from "../../src/engine/rules/bucket-key.ts";

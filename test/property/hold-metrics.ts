@@ -3,9 +3,9 @@
 
 import fc from "fast-check";
 import { expect, test } from "vitest";
+import type { Store } from "../../src/engine/domain/store.ts";
 import { Mode } from "../../src/engine/domain/take.ts";
 import type { LimitCall } from "../../src/engine/limiter/call.ts";
-import type { Store } from "../../src/stores/store.ts";
 import { type AskedDescriptor, LimiterRig } from "../support/limiter-rig.ts";
 import type { ManualClock } from "../support/manual-clock.ts";
 import { runs } from "../support/runs.ts";

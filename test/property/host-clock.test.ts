@@ -2,7 +2,7 @@
 
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { ClockShift, DayClock, SystemClock } from "../../src/engine/base/clock.ts";
+import { ClockShift, DayClock, SystemClock } from "../../src/base/clock.ts";
 import { CalendarWindows } from "../../src/engine/domain/calendar-windows.ts";
 import { Algorithm, type Limit } from "../../src/engine/domain/limit.ts";
 import { TakeGroup } from "../../src/engine/domain/take.ts";

@@ -2,8 +2,8 @@
 
 import fc from "fast-check";
 import { expect, test, vi } from "vitest";
-import { StoreError } from "../../src/engine/base/errors.ts";
-import { MICROS_PER_MILLI } from "../../src/engine/base/units.ts";
+import { StoreError } from "../../src/base/errors.ts";
+import { MICROS_PER_MILLI } from "../../src/base/units.ts";
 import { TakeGroup, Verdict } from "../../src/engine/domain/take.ts";
 import { makeLimit } from "../support/builders.ts";
 import { ManualClock } from "../support/manual-clock.ts";

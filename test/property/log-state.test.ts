@@ -1,9 +1,9 @@
 // Sliding logs in blocks of one memory: what they take and free. What they say is held against Lua (agreement.ts) and a plain list.
 
 import { describe, expect, test } from "vitest";
+import { Reserved } from "../../src/base/reserved.ts";
 import { LogState } from "../../src/engine/algorithms/log-state.ts";
 import { NumberLists } from "../../src/engine/algorithms/number-lists.ts";
-import { Reserved } from "../../src/engine/base/reserved.ts";
 import { LOG_PAYMENTS_MAX } from "../../src/engine/domain/limit.ts";
 
 describe("a log in blocks", () => {

@@ -3,11 +3,11 @@
 
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { StoreError } from "../../src/engine/base/errors.ts";
+import { StoreError } from "../../src/base/errors.ts";
+import type { SettleListener, Store } from "../../src/engine/domain/store.ts";
 import { copyQuestion, Mode, TakeGroup } from "../../src/engine/domain/take.ts";
 import { DenialMemory } from "../../src/stores/denials/denial-memory.ts";
 import { SeveralStores } from "../../src/stores/sharded/sharded-calls.ts";
-import type { SettleListener, Store } from "../../src/stores/store.ts";
 import { Leases } from "../../src/stores/sync/lease.ts";
 import { SyncStore } from "../../src/stores/sync/sync-store.ts";
 import { LimiterRig } from "../support/limiter-rig.ts";

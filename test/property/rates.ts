@@ -1,7 +1,7 @@
 // Rates as people write them, and the token buckets that the compiler makes of them.
 
 import fc from "fast-check";
-import { AMOUNT_MAX } from "../../src/engine/base/units.ts";
+import { AMOUNT_MAX } from "../../src/base/units.ts";
 import { Algorithm } from "../../src/engine/domain/limit.ts";
 import { rateOfDecimal, reduceRate } from "../../src/engine/rules/limit-shape.ts";
 import type { LimitNumbers } from "./histories.ts";

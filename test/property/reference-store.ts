@@ -1,12 +1,12 @@
 // The settlement over a plain Map: what memory and Redis are compared with. It never sweeps and never evicts, so it
 // answers right also after time has stepped back.
 
+import type { Clock } from "../../src/base/clock.ts";
 import { HoldBook } from "../../src/engine/algorithms/hold-book.ts";
 import { Settlement } from "../../src/engine/algorithms/settlement.ts";
 import type { BucketAccess, WorkingBucket } from "../../src/engine/algorithms/working-bucket.ts";
-import type { Clock } from "../../src/engine/base/clock.ts";
+import type { Store } from "../../src/engine/domain/store.ts";
 import type { TakeGroup } from "../../src/engine/domain/take.ts";
-import type { Store } from "../../src/stores/store.ts";
 
 interface Numbers {
   readonly atUs: number;

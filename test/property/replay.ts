@@ -1,8 +1,8 @@
 // Plays a history against a store and tells all its answers, so that two stores can be held equal step by step.
 
+import type { Store } from "../../src/engine/domain/store.ts";
 import type { Outcome, Verdict } from "../../src/engine/domain/take.ts";
 import { TakeGroup } from "../../src/engine/domain/take.ts";
-import type { Store } from "../../src/stores/store.ts";
 import { type Ask, fillGroup } from "../contract/store-harness.ts";
 import { ManualClock } from "../support/manual-clock.ts";
 import { type History, type HistoryStep, limitOf } from "./histories.ts";

@@ -1,6 +1,6 @@
 // Histories that a test failed on once, and the turns of a window. They run first, before any that is generated.
 
-import { AMOUNT_MAX } from "../../src/engine/base/units.ts";
+import { AMOUNT_MAX } from "../../src/base/units.ts";
 import { Algorithm } from "../../src/engine/domain/limit.ts";
 import { Kind, Mode } from "../../src/engine/domain/take.ts";
 import type { History, HistoryStep, LimitNumbers } from "./histories.ts";

@@ -2,7 +2,7 @@
 
 import * as fc from "fast-check";
 import { expect, test } from "vitest";
-import { runThrough } from "../../src/engine/base/long-work.ts";
+import { runThrough } from "../../src/base/long-work.ts";
 import { RULE_COUNTERS } from "../../src/operate/telemetry/metrics.ts";
 import { SeriesBook } from "../../src/operate/telemetry/series-book.ts";
 import { LimitStatsBook } from "../../src/operate/telemetry/stats-book.ts";

@@ -3,13 +3,13 @@
 
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { StoreError } from "../../src/engine/base/errors.ts";
+import { StoreError } from "../../src/base/errors.ts";
 import { hashBucketKey } from "../../src/engine/domain/key-bytes.ts";
 import { Algorithm } from "../../src/engine/domain/limit.ts";
+import type { SettleListener, Store } from "../../src/engine/domain/store.ts";
 import { Mode, type Take, type TakeGroup, Verdict } from "../../src/engine/domain/take.ts";
 import { DenialMemory } from "../../src/stores/denials/denial-memory.ts";
 import { SeveralStores, ShardedCalls } from "../../src/stores/sharded/sharded-calls.ts";
-import type { SettleListener, Store } from "../../src/stores/store.ts";
 import { type Ask, groupOf, START_US } from "../contract/store-harness.ts";
 import { makeLimit } from "../support/builders.ts";
 import { ManualClock } from "../support/manual-clock.ts";

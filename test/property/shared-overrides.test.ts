@@ -3,7 +3,7 @@
 
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { AMOUNT_MAX } from "../../src/engine/base/units.ts";
+import { AMOUNT_MAX } from "../../src/base/units.ts";
 import { type Limit, OnStoreFailure, Unit } from "../../src/engine/domain/limit.ts";
 import type { Take } from "../../src/engine/domain/take.ts";
 import { LimitCall, NO_FINISHER } from "../../src/engine/limiter/call.ts";

@@ -3,7 +3,8 @@
 
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { StoreError } from "../../src/engine/base/errors.ts";
+import { StoreError } from "../../src/base/errors.ts";
+import type { SettleListener, Store } from "../../src/engine/domain/store.ts";
 import {
   copyAnswer,
   copyQuestion,
@@ -16,7 +17,6 @@ import {
 import type { LimitCall } from "../../src/engine/limiter/call.ts";
 import { DenialMemory } from "../../src/stores/denials/denial-memory.ts";
 import { SeveralStores } from "../../src/stores/sharded/sharded-calls.ts";
-import type { SettleListener, Store } from "../../src/stores/store.ts";
 import { Leases } from "../../src/stores/sync/lease.ts";
 import { SyncStore } from "../../src/stores/sync/sync-store.ts";
 import { LimiterRig } from "../support/limiter-rig.ts";

@@ -2,7 +2,7 @@
 
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { AMOUNT_MAX } from "../../src/engine/base/units.ts";
+import { AMOUNT_MAX } from "../../src/base/units.ts";
 import { Algorithm, UNIT_SECONDS } from "../../src/engine/domain/limit.ts";
 import { Outcome } from "../../src/engine/domain/take.ts";
 import { rateOfDecimal, reduceRate } from "../../src/engine/rules/limit-shape.ts";

@@ -9,7 +9,7 @@ import {
   type ServiceDefinition,
   type ServiceError,
 } from "@grpc/grpc-js";
-import type { RequestError } from "../../src/engine/base/errors.ts";
+import type { RequestError } from "../../src/base/errors.ts";
 import { ReserveService, SettleService } from "../../src/grpc/rls/budgets.ts";
 import type { CallServiceOptions } from "../../src/grpc/rls/service.ts";
 import { BUDGETS_SERVICE } from "../../src/grpc/transport/load-proto.ts";

@@ -1,6 +1,6 @@
 // Short ways to say what a test is about; everything not named gets a harmless default.
 
-import { AMOUNT_MAX, divideDown, MICROS_PER_SECOND } from "../../src/engine/base/units.ts";
+import { AMOUNT_MAX, divideDown, MICROS_PER_SECOND } from "../../src/base/units.ts";
 import { CalendarWindows } from "../../src/engine/domain/calendar-windows.ts";
 import {
   ALGORITHM_NAMES,

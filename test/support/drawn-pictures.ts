@@ -1,7 +1,7 @@
 // The drawn pictures of the docs, as SVG that follows the reader's light or dark scheme. What they show is what the limiter answered
 // on a memory store while a clock was moved by hand; only the calls and the words are chosen here.
 
-import { divideDown } from "../../src/engine/base/units.ts";
+import { divideDown } from "../../src/base/units.ts";
 import { MemoryStore } from "../../src/stores/memory/memory-store.ts";
 import { LimiterRig } from "./limiter-rig.ts";
 

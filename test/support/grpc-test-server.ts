@@ -1,8 +1,8 @@
 // A gRPC server on a free port with a handler of the test's choice, and clients for it.
 
 import * as grpc from "@grpc/grpc-js";
-import { SystemClock } from "../../src/engine/base/clock.ts";
-import { HealthState } from "../../src/engine/base/health.ts";
+import { SystemClock } from "../../src/base/clock.ts";
+import { HealthState } from "../../src/base/health.ts";
 import { startFastLane } from "../../src/grpc/transport/fast-lane/fast-lane-server.ts";
 import { startGrpcServer } from "../../src/grpc/transport/grpc-server.ts";
 import { HEALTH_SERVICE, SHOULD_RATE_LIMIT_PATH } from "../../src/grpc/transport/load-proto.ts";

@@ -3,7 +3,7 @@
 
 import { readFileSync } from "node:fs";
 import { resolve } from "node:path";
-import { AMOUNT_MAX } from "../../src/engine/base/units.ts";
+import { AMOUNT_MAX } from "../../src/base/units.ts";
 import {
   ALGORITHM_NAMES,
   HOLDS_PER_BUCKET_MAX,

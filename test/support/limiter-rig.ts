@@ -1,7 +1,7 @@
 // A limiter with rules from text, a store in a test's hands and time moved by hand.
 
-import type { StoreError } from "../../src/engine/base/errors.ts";
-import { runThrough } from "../../src/engine/base/long-work.ts";
+import type { StoreError } from "../../src/base/errors.ts";
+import { runThrough } from "../../src/base/long-work.ts";
 import { Counters } from "../../src/engine/counters/counters.ts";
 import { LocalCache } from "../../src/engine/counters/local-cache.ts";
 import { type OnStoreFailure, OnStoreFailure as Policy } from "../../src/engine/domain/limit.ts";
@@ -12,6 +12,7 @@ import {
   type StatsBook,
   type ValueStatsBook,
 } from "../../src/engine/domain/stats.ts";
+import type { Store } from "../../src/engine/domain/store.ts";
 import { Verdict } from "../../src/engine/domain/take.ts";
 import { type CallFinisher, LimitCall } from "../../src/engine/limiter/call.ts";
 import { LocalFallback } from "../../src/engine/limiter/failure-policy.ts";
@@ -22,7 +23,6 @@ import { keep, keyText, type RuntimeChange, valueText } from "../../src/engine/r
 import { RuntimeTable } from "../../src/engine/runtime/runtime-table.ts";
 import { DomainBook } from "../../src/operate/telemetry/domain-book.ts";
 import { CountersFirst, LocalCountersFirst } from "../../src/stores/counters/counters-first.ts";
-import type { Store } from "../../src/stores/store.ts";
 import { ManualClock } from "./manual-clock.ts";
 import { rulesFromYaml } from "./rules.ts";
 import { ScriptedStore } from "./scripted-store.ts";

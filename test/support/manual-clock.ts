@@ -1,6 +1,6 @@
 // Time that tests move by hand.
 
-import { type Clock, ClockShift } from "../../src/engine/base/clock.ts";
+import { type Clock, ClockShift } from "../../src/base/clock.ts";
 
 /** A clock that stands still until it is told otherwise. */
 export class ManualClock implements Clock {

@@ -2,7 +2,7 @@
 
 import type { Client } from "@grpc/grpc-js";
 import * as grpc from "@grpc/grpc-js";
-import { SystemClock } from "../../src/engine/base/clock.ts";
+import { SystemClock } from "../../src/base/clock.ts";
 import { createLogger } from "../../src/operate/telemetry/logger.ts";
 import { readAnswer, type TargetAnswer } from "../../src/tools/mirror/answer.ts";
 import type { CompareOptions } from "../../src/tools/mirror/compare.ts";

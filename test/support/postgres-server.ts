@@ -16,7 +16,7 @@ import {
 import { delimiter, dirname, join, resolve } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { Client } from "pg";
-import type { PostgresTarget } from "../../src/stores/store-address.ts";
+import type { PostgresTarget } from "../../src/settings/store-address.ts";
 import { ownProcess, showOnFailure } from "./child-processes.ts";
 import { endWithTest } from "./ends.ts";
 import { freePort } from "./redis-server.ts";

@@ -1,8 +1,10 @@
 // The service as it serves calls, bytes in and bytes out, on a store and a clock of the test's, deciding a recording at the
 // times of its calls. And the same of a simulation, to compare the two.
 
+import { WireWriter } from "../../src/base/wire.ts";
 import { Counters } from "../../src/engine/counters/counters.ts";
 import { OnStoreFailure } from "../../src/engine/domain/limit.ts";
+import type { Store } from "../../src/engine/domain/store.ts";
 import { LocalFallback } from "../../src/engine/limiter/failure-policy.ts";
 import { Limiter } from "../../src/engine/limiter/limiter.ts";
 import type { RuntimeLimits } from "../../src/engine/limiter/runtime-limits.ts";
@@ -10,14 +12,12 @@ import type { RuleSet } from "../../src/engine/rules/rule-set.ts";
 import type { AskedLimit } from "../../src/engine/runtime/runtime-limit.ts";
 import { encodeDecision } from "../../src/grpc/rls/codec.ts";
 import { RateLimitService } from "../../src/grpc/rls/service.ts";
-import { WireWriter } from "../../src/grpc/rls/wire.ts";
 import type { DecisionLog } from "../../src/operate/telemetry/decision-log.ts";
 import { createLogger } from "../../src/operate/telemetry/logger.ts";
 import { openRuntimeLimits } from "../../src/process/app/runtime-limits.ts";
-import { readSettings } from "../../src/process/settings.ts";
+import { readSettings } from "../../src/settings/settings.ts";
 import { CountersFirst } from "../../src/stores/counters/counters-first.ts";
 import { MemoryStore } from "../../src/stores/memory/memory-store.ts";
-import type { Store } from "../../src/stores/store.ts";
 import type { DecidingSettings } from "../../src/tools/simulate/simulated-service.ts";
 import { Simulation } from "../../src/tools/simulate/simulation.ts";
 import { CountingStatsBook, RecordingObserver } from "./limiter-rig.ts";

@@ -1,9 +1,9 @@
 // Writes the table of docs/migrating.md: every variable of envoyproxy/ratelimit and what becomes of it here
 // (test/unit/settings/reference-table.test.ts). The names with their defaults come from the caller.
 
-import { FOREIGN } from "../../src/process/settings/foreign-names.ts";
-import type { Setting } from "../../src/process/settings/setting.ts";
-import { SETTINGS } from "../../src/process/settings/table.ts";
+import { FOREIGN } from "../../src/settings/foreign-names.ts";
+import type { Setting } from "../../src/settings/setting.ts";
+import { SETTINGS } from "../../src/settings/table.ts";
 import { cell, defaultOf } from "./settings-page.ts";
 
 /** Settings that are read so that nobody's start fails, and change nothing. */

@@ -1,13 +1,13 @@
 // A store whose answers a test decides: settles from a map, fails, or answers later when told.
 
+import type { Clock } from "../../src/base/clock.ts";
+import type { StoreError } from "../../src/base/errors.ts";
 import { HoldBook } from "../../src/engine/algorithms/hold-book.ts";
 import { Settlement } from "../../src/engine/algorithms/settlement.ts";
 import type { BucketAccess, WorkingBucket } from "../../src/engine/algorithms/working-bucket.ts";
-import type { Clock } from "../../src/engine/base/clock.ts";
-import type { StoreError } from "../../src/engine/base/errors.ts";
 import { CounterSettlement } from "../../src/engine/counters/counter-settlement.ts";
+import type { LocalStore, SettleListener } from "../../src/engine/domain/store.ts";
 import { type Take, type TakeGroup, Verdict } from "../../src/engine/domain/take.ts";
-import type { LocalStore, SettleListener } from "../../src/stores/store.ts";
 
 interface Kept {
   readonly atUs: number;

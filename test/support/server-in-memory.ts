@@ -1,7 +1,7 @@
 // A fast lane without sockets: connections over ends of an in-memory pair, for tests that open thousands of them.
 
 import type { Socket } from "node:net";
-import { type Clock, SystemClock } from "../../src/engine/base/clock.ts";
+import { type Clock, SystemClock } from "../../src/base/clock.ts";
 import { AcceptedSocket } from "../../src/grpc/transport/fast-lane/accepted-socket.ts";
 import type { Bounds } from "../../src/grpc/transport/fast-lane/bounds.ts";
 import type { Connection } from "../../src/grpc/transport/fast-lane/connection.ts";

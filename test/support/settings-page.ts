@@ -1,11 +1,11 @@
 // Writes docs/settings.md from the table of settings, so that the two can't differ (test/unit/settings/page.test.ts).
 
-import type { Setting } from "../../src/process/settings/setting.ts";
-import { SETTING_GROUPS } from "../../src/process/settings/table.ts";
+import type { Setting } from "../../src/settings/setting.ts";
+import { SETTING_GROUPS } from "../../src/settings/table.ts";
 
 const INTRODUCTION = `# Settings
 
-<!-- Made from src/process/settings/table.ts; \`npx vitest run --project unit test/unit/settings -u\` writes it. -->
+<!-- Made from src/settings/table.ts; \`npx vitest run --project unit test/unit/settings -u\` writes it. -->
 
 The environment variables that Headgate reads, once, at start. Unusable values stop the start, with an error that names all of them.
 Empty and misspelled variables give a warning and have no effect. Names and meanings of envoyproxy/ratelimit's ("the reference")

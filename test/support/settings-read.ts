@@ -1,8 +1,8 @@
 // Settings as a start reads them: what they become, and what is said of them.
 
 import { expect } from "vitest";
-import { ConfigError } from "../../src/engine/base/errors.ts";
-import { type Environment, readSettings } from "../../src/process/settings.ts";
+import { ConfigError } from "../../src/base/errors.ts";
+import { type Environment, readSettings } from "../../src/settings/settings.ts";
 
 /** Cases of environments by name, each with the settings that it must give. */
 export type ReadCases = readonly (readonly [name: string, env: Environment, settings: object])[];

@@ -1,11 +1,11 @@
 // Every store that processes can share, on real servers of a test's own: how a test opens it, and how a service is told.
 
+import type { Store, StoreHealth } from "../../src/engine/domain/store.ts";
 import { openPostgresStore, type PostgresStoreOptions } from "../../src/stores/postgres/postgres-store.ts";
 import { openClusterStore } from "../../src/stores/redis/cluster-store.ts";
 import { keySlot } from "../../src/stores/redis/cluster-tags.ts";
 import { openRedisStore } from "../../src/stores/redis/redis-store.ts";
 import { SeveralStores } from "../../src/stores/sharded/sharded-calls.ts";
-import type { Store, StoreHealth } from "../../src/stores/store.ts";
 import type { StoreObserver } from "../../src/stores/store-observer.ts";
 import { closedWithTest } from "./ends.ts";
 import { PostgresServer } from "./postgres-server.ts";

@@ -1,7 +1,7 @@
 // Processes of the service in a simulated world, each with everything around the store that the service puts there: they
 // come and go, stand still and die, and their callers' grants are written down.
 
-import { MICROS_PER_SECOND } from "../../src/engine/base/units.ts";
+import { MICROS_PER_SECOND } from "../../src/base/units.ts";
 import type { Limit } from "../../src/engine/domain/limit.ts";
 import { Mode, Source, type Take, TakeGroup, Verdict } from "../../src/engine/domain/take.ts";
 import { Membership } from "../../src/stores/batching/process-count.ts";

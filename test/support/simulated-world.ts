@@ -1,10 +1,10 @@
 // Time, chance, one shared store and the ways to it, all in memory: whatever is sent arrives after some time, in any
 // order, or not at all. A schedule and a seed give the same run again.
 
-import { StoreError } from "../../src/engine/base/errors.ts";
+import { StoreError } from "../../src/base/errors.ts";
+import type { SettleListener, Store } from "../../src/engine/domain/store.ts";
 import { copyAnswer, copyQuestion, type Take, TakeGroup, Verdict } from "../../src/engine/domain/take.ts";
 import { GONE_AFTER_US, type LiveProcesses } from "../../src/stores/batching/process-count.ts";
-import type { SettleListener, Store } from "../../src/stores/store.ts";
 import { ReferenceStore } from "../property/reference-store.ts";
 import { ManualClock } from "./manual-clock.ts";
 

@@ -3,10 +3,10 @@
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { credentials, loadPackageDefinition, Metadata, type ServiceError } from "@grpc/grpc-js";
-import { type Clock, SystemClock } from "../../src/engine/base/clock.ts";
+import { type Clock, SystemClock } from "../../src/base/clock.ts";
 import { createLogger } from "../../src/operate/telemetry/logger.ts";
 import { type App, startApp } from "../../src/process/app.ts";
-import { readSettings } from "../../src/process/settings.ts";
+import { readSettings } from "../../src/settings/settings.ts";
 import { endWithTest } from "./ends.ts";
 import { loadProto } from "./load-proto.ts";
 import { temporaryFolder } from "./temporary-folder.ts";

@@ -9,7 +9,7 @@ import {
   REQUEST_ERROR_CODES,
   SERVICE_ERROR_CODES,
   STORE_ERROR_CODES,
-} from "../../src/engine/base/errors.ts";
+} from "../../src/base/errors.ts";
 import { formatProblem } from "../../src/engine/rules/problems.ts";
 import { type MetricRow, RULE_METRICS } from "../../src/operate/telemetry/metrics.ts";
 import { METRICS } from "../../src/process/app/metrics-table.ts";

@@ -1,6 +1,6 @@
 // Compares answers with recorded ones, whose tokens stand for what depends on the time; and the clock of the service that answers.
 
-import type { Clock } from "../../src/engine/base/clock.ts";
+import type { Clock } from "../../src/base/clock.ts";
 import { UNIT_NAMES, UNIT_SECONDS } from "../../src/engine/domain/limit.ts";
 import type { RecordedKey } from "./recorded.ts";
 

@@ -5,8 +5,8 @@
 // In BucketState, `atUs` is the time of the window's first hit, and `previous` the whole seconds from the second of `atUs` to the
 // end of the window. A payment of an earlier window is older than `atUs`, so it is never given back to this window.
 
-import { invariant } from "../base/invariant.ts";
-import { divideDown, MICROS_PER_SECOND } from "../base/units.ts";
+import { invariant } from "../../base/invariant.ts";
+import { divideDown, MICROS_PER_SECOND } from "../../base/units.ts";
 import type { WindowEdges } from "../domain/calendar-windows.ts";
 import type { Limit } from "../domain/limit.ts";
 import { judgeCount, reportCount, windowSteps } from "./fixed-window.ts";

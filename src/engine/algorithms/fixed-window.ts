@@ -1,7 +1,7 @@
 // Fixed window: one count per clock-aligned window. Windows are aligned to the Unix epoch, so all processes and all stores agree on
 // them. Sliding and calendar windows share what is exported here.
 
-import { AMOUNT_MAX, divideDown } from "../base/units.ts";
+import { AMOUNT_MAX, divideDown } from "../../base/units.ts";
 import type { Limit } from "../domain/limit.ts";
 import { Outcome } from "../domain/take.ts";
 import { type BucketState, type Judgement, type Report, type Step, skewMaxUs, windowUsOf } from "./working-bucket.ts";

@@ -1,8 +1,8 @@
 // The live holds (payments that wait for their settlement) of each bucket, and the ids of settled ones. holds.ts applies holds to their buckets;
 // the tables are in hold-tables.ts. A bucket's holds are a list, those that end soonest first.
 
-import { Reserved } from "../base/reserved.ts";
-import { MICROS_PER_TOKEN } from "../base/units.ts";
+import { Reserved } from "../../base/reserved.ts";
+import { MICROS_PER_TOKEN } from "../../base/units.ts";
 import type { KeyHash } from "../domain/key-bytes.ts";
 import { HOLDS_PER_BUCKET_MAX, type Limit } from "../domain/limit.ts";
 import type { LimitStats } from "../domain/stats.ts";

@@ -1,8 +1,8 @@
 // The tables of a HoldBook: buckets with live holds, these holds, and ids that were settled. A table has an array for each of its fields, with
 // room for the most rows that there may be; rows that were never used take no memory. Rows are numbered from 1, and 0 is none.
 
-import { InvariantError } from "../base/invariant.ts";
-import type { Reserved } from "../base/reserved.ts";
+import { InvariantError } from "../../base/invariant.ts";
+import type { Reserved } from "../../base/reserved.ts";
 import { hashBucketKey, isHashAt, type KeyHash, readHash, writeHash } from "../domain/key-bytes.ts";
 import type { Limit } from "../domain/limit.ts";
 import type { LimitStats } from "../domain/stats.ts";

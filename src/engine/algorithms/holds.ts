@@ -2,7 +2,7 @@
 // hold that is not settled in time is given back as of the moment of its end, however late the end is noticed. lua/holds.lua does
 // the same in Redis; test/property/agreement.ts keeps them equal.
 
-import { MICROS_PER_SECOND, MICROS_PER_TOKEN } from "../base/units.ts";
+import { MICROS_PER_SECOND, MICROS_PER_TOKEN } from "../../base/units.ts";
 import { Algorithm, type Limit } from "../domain/limit.ts";
 import { HoldFound, Outcome, type Take } from "../domain/take.ts";
 import type { BucketHolds, Hold, HoldBook } from "./hold-book.ts";

@@ -1,6 +1,6 @@
 // The payments of one sliding log: a plain list of times and costs, oldest first. As text, the same numbers.
 
-import { AMOUNT_MAX } from "../base/units.ts";
+import { AMOUNT_MAX } from "../../base/units.ts";
 import { LOG_PAYMENTS_MAX } from "../domain/limit.ts";
 
 /** Numbers of a payment, and where its time and its sum are, from twice its number on. */

@@ -1,8 +1,8 @@
 // Lists of numbers that grow and shrink, in blocks of one size: the payments of sliding logs, and the lows of holds. A list is read and written
 // as a whole.
 
-import { InvariantError } from "../base/invariant.ts";
-import type { Reserved } from "../base/reserved.ts";
+import { InvariantError } from "../../base/invariant.ts";
+import type { Reserved } from "../../base/reserved.ts";
 
 /** Of a block two words, in the place of its first number: the next block of the list or of the free ones, and the list's length. */
 const NEXT = 0;

@@ -1,9 +1,9 @@
 // Settles the takes of one call as a whole, so that a refused call pays nothing. The buckets belong to a BucketAccess. The memory
 // store, the PostgreSQL store and the reference model of the tests settle here; lua/take.lua does the same in Redis.
 
-import { NO_SHIFT } from "../base/clock.ts";
-import { StoreError } from "../base/errors.ts";
-import { InvariantError } from "../base/invariant.ts";
+import { NO_SHIFT } from "../../base/clock.ts";
+import { StoreError } from "../../base/errors.ts";
+import { InvariantError } from "../../base/invariant.ts";
 import type { KeyHash } from "../domain/key-bytes.ts";
 import { Algorithm, HOLDS_FULL_ERROR, type Limit, WAIT_US_MAX } from "../domain/limit.ts";
 import { Mode, Outcome, Source, type Take, TakeGroup, Verdict } from "../domain/take.ts";

@@ -1,6 +1,6 @@
 // Sliding log: keeps every payment with its time, so that the limit holds exactly in any rolling window.
 
-import { AMOUNT_MAX } from "../base/units.ts";
+import { AMOUNT_MAX } from "../../base/units.ts";
 import { Outcome } from "../domain/take.ts";
 import type { LogState } from "./log-state.ts";
 import { type Step, skewMaxUs, windowUsOf } from "./working-bucket.ts";

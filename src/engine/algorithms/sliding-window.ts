@@ -1,7 +1,7 @@
 // Sliding window: the count of the current clock-aligned window, plus the count of the previous one weighted by the part of it that
 // a window ending now still covers.
 
-import { divideDown, TICKS_PER_WINDOW } from "../base/units.ts";
+import { divideDown, TICKS_PER_WINDOW } from "../../base/units.ts";
 import type { Limit } from "../domain/limit.ts";
 import { Outcome } from "../domain/take.ts";
 import { redateIfTooLate, windowStartUs, windowSteps } from "./fixed-window.ts";

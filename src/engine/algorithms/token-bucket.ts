@@ -8,7 +8,7 @@
 //
 // The same algorithm is in lua/token_bucket.lua and sql/take_each.sql; test/property/agreement.ts keeps them equal.
 
-import { divideDown, divideUp, MICROS_PER_TOKEN } from "../base/units.ts";
+import { divideDown, divideUp, MICROS_PER_TOKEN } from "../../base/units.ts";
 import { type Limit, refillOf, refillWithinTick, usToRefill, WAIT_US_MAX } from "../domain/limit.ts";
 import { Outcome } from "../domain/take.ts";
 import { type BucketState, type Step, skewMaxUs, windowUsOf } from "./working-bucket.ts";

@@ -5,8 +5,8 @@
 // debtMax are at most AMOUNT_MAX and costs at most COST_ABOVE_ALL, so every product and every sum of two products stays below 2^53,
 // where division followed by floor or ceil is exact.
 
-import { type ClockShift, NO_SHIFT } from "../base/clock.ts";
-import { MICROS_PER_SECOND } from "../base/units.ts";
+import { type ClockShift, NO_SHIFT } from "../../base/clock.ts";
+import { MICROS_PER_SECOND } from "../../base/units.ts";
 import { KeyBytes, Keyed } from "../domain/key-bytes.ts";
 import { Algorithm, type Limit } from "../domain/limit.ts";
 import type { Take } from "../domain/take.ts";

@@ -8,9 +8,9 @@
 //
 // A counter is over if its count after the take is above the limit. The key names the window, so a count lasts as long as its record.
 
+import { NO_SHIFT } from "../../base/clock.ts";
 import { fixedWindow } from "../algorithms/fixed-window.ts";
 import { type BucketAccess, WorkingBucket, windowUsOf } from "../algorithms/working-bucket.ts";
-import { NO_SHIFT } from "../base/clock.ts";
 import { Algorithm } from "../domain/limit.ts";
 import { Mode, Outcome, Source, type Take, type TakeGroup, Verdict } from "../domain/take.ts";
 import { isGroupRefused } from "../domain/verdict.ts";

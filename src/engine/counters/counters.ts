@@ -1,8 +1,8 @@
 // Counters, which count as envoyproxy/ratelimit does (COMPATIBILITY_MODE), as the limiter sees them: their takes, their hits in metrics, the
 // local cache that refuses them, and whose limit headers show. stores/counters charges them before a store is asked for the rest of a call.
 
-import type { Clock } from "../base/clock.ts";
-import { AMOUNT_MAX, divideDown, MICROS_PER_SECOND } from "../base/units.ts";
+import type { Clock } from "../../base/clock.ts";
+import { AMOUNT_MAX, divideDown, MICROS_PER_SECOND } from "../../base/units.ts";
 import { hashBucketKey } from "../domain/key-bytes.ts";
 import type { Limit } from "../domain/limit.ts";
 import { isOver, Kind, Mode, Outcome, Source, type Take, type TakeGroup, Verdict } from "../domain/take.ts";

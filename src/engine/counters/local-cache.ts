@@ -1,6 +1,6 @@
 // Remembers which counters are over (LOCAL_CACHE_SIZE_IN_BYTES), as envoyproxy/ratelimit does.
 
-import { divideUp, MICROS_PER_SECOND } from "../base/units.ts";
+import { divideUp, MICROS_PER_SECOND } from "../../base/units.ts";
 import { Mode, Outcome, type Take, type TakeGroup } from "../domain/take.ts";
 
 /** The smallest size in bytes; a smaller one counts as this. */

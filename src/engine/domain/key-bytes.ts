@@ -2,7 +2,7 @@
 // words. A key becomes a string only when somebody reads it.
 
 import { randomBytes } from "node:crypto";
-import { InvariantError } from "../base/invariant.ts";
+import { InvariantError } from "../../base/invariant.ts";
 
 const INITIAL_BYTES = 512;
 /** A buffer that one call made larger than this is replaced by a small one before the next call. */

@@ -1,8 +1,8 @@
 // A limit as the decision path sees it: plain numbers, made once from a rule file or from an override in a request, and what follows
 // from the numbers: what callers are shown, what returns to a bucket, the part of one process.
 
-import { StoreError } from "../base/errors.ts";
-import { divideDown, divideUp } from "../base/units.ts";
+import { StoreError } from "../../base/errors.ts";
+import { divideDown, divideUp } from "../../base/units.ts";
 import type { CalendarWindows } from "./calendar-windows.ts";
 import { LimitStats } from "./stats.ts";
 

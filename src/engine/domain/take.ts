@@ -1,7 +1,7 @@
 // What a call asks of a store: one Take per limit. All takes of a call form a TakeGroup, which is settled as a whole. Both are
 // pooled; the store writes its answer into them.
 
-import type { StoreError } from "../base/errors.ts";
+import type { StoreError } from "../../base/errors.ts";
 import { KeyBytes, Keyed } from "./key-bytes.ts";
 import { Algorithm, type Limit } from "./limit.ts";
 import type { LimitStats } from "./stats.ts";

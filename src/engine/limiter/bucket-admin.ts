@@ -1,12 +1,12 @@
 // What operators can do with single buckets, which they name by descriptors: read their state, or reset them. Uses only the
 // Store interface, so it works with every store. operate/http/access.ts checks who may ask.
 
-import type { BucketMemory, Store } from "../../stores/store.ts";
-import type { Clock } from "../base/clock.ts";
-import type { StoreError } from "../base/errors.ts";
-import { COST_ABOVE_ALL, divideUp, MICROS_PER_SECOND } from "../base/units.ts";
+import type { Clock } from "../../base/clock.ts";
+import type { StoreError } from "../../base/errors.ts";
+import { COST_ABOVE_ALL, divideUp, MICROS_PER_SECOND } from "../../base/units.ts";
 import type { Limit } from "../domain/limit.ts";
 import { type LimitRequest, oneByteOf, oneByteValueOf, type WrittenEntry } from "../domain/request.ts";
+import type { BucketMemory, Store } from "../domain/store.ts";
 import { GLOBAL_DESCRIPTOR, Kind, Mode, type Take, TakeGroup, Verdict } from "../domain/take.ts";
 import type { RuleSet } from "../rules/rule-set.ts";
 import { LimitCall, NO_FINISHER } from "./call.ts";

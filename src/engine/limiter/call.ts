@@ -1,10 +1,10 @@
 // One call on its way through the limiter, with its answer before that is encoded for a protocol. Pooled with everything that a call
 // needs.
 
-import type { SettleListener } from "../../stores/store.ts";
-import type { StoreError } from "../base/errors.ts";
+import type { StoreError } from "../../base/errors.ts";
 import type { Limit, OnStoreFailure } from "../domain/limit.ts";
 import { type Descriptor, LimitRequest } from "../domain/request.ts";
+import type { SettleListener } from "../domain/store.ts";
 import { type Take, TakeGroup } from "../domain/take.ts";
 import type { DomainRules, Rule } from "../rules/rule-set.ts";
 

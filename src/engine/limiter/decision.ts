@@ -1,7 +1,7 @@
 // Second half of a call: makes the decision from the settled takes, and counts them for the stats of their rules. Of a descriptor's limits
 // and the global limit, the strictest is shown.
 
-import { AMOUNT_MAX, divideDown, divideUp, MICROS_PER_SECOND } from "../base/units.ts";
+import { AMOUNT_MAX, divideDown, divideUp, MICROS_PER_SECOND } from "../../base/units.ts";
 import { OnStoreFailure } from "../domain/limit.ts";
 import { HoldFound, isOver, Kind, Mode, Outcome, Source, type Take, type TakeGroup, Verdict } from "../domain/take.ts";
 import { isAnyOver, VerdictFold } from "../domain/verdict.ts";

@@ -1,9 +1,9 @@
 // Decides takes that the store left unanswered: each take by the on_store_failure of its limit, then the call by all its takes, as
 // without a failure. Answers of the store stay valid, and its payments are kept if the call passes.
 
-import { type LocalStore, NOBODY, type Store } from "../../stores/store.ts";
-import { divideDown, MICROS_PER_SECOND } from "../base/units.ts";
+import { divideDown, MICROS_PER_SECOND } from "../../base/units.ts";
 import { type Limit, OnStoreFailure, partOfLimit } from "../domain/limit.ts";
+import { type LocalStore, NOBODY, type Store } from "../domain/store.ts";
 import {
   canRefuseCall,
   copyAnswer,

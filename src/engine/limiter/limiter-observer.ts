@@ -1,6 +1,6 @@
 // What the limiter reports to telemetry. Implementations are called on the decision path, so they must be cheap and must not throw.
 
-import type { StoreError } from "../base/errors.ts";
+import type { StoreError } from "../../base/errors.ts";
 import type { OnStoreFailure } from "../domain/limit.ts";
 import type { Source, TakeGroup } from "../domain/take.ts";
 import type { LimitCall } from "./call.ts";

@@ -1,12 +1,12 @@
 // Decides calls: match rules, fill a group of takes, have the store settle it, make the decision. Knows neither gRPC nor Redis.
 // With a store that answers at once everything is synchronous and allocates nothing per call.
 
-import type { Store } from "../../stores/store.ts";
-import type { Clock } from "../base/clock.ts";
-import { invariant } from "../base/invariant.ts";
+import type { Clock } from "../../base/clock.ts";
+import { invariant } from "../../base/invariant.ts";
 import type { Limit } from "../domain/limit.ts";
 import { type Descriptor, HoldAsk, type LimitRequest } from "../domain/request.ts";
 import { countUnmatched } from "../domain/stats.ts";
+import type { Store } from "../domain/store.ts";
 import { Kind, Mode, Source, type Take, type TakeGroup, Verdict } from "../domain/take.ts";
 import { groupAddresses } from "../rules/address-groups.ts";
 import { writeBaseKey } from "../rules/bucket-key.ts";

@@ -1,9 +1,9 @@
 // Overrides: limits in a descriptor, which replace the limits of the rule that it matches. They are made once per rule, unit and amount, and
 // kept in bounded number. An override replaces the rule's amounts; the rule's other settings apply to it too.
 
-import { RequestError } from "../base/errors.ts";
-import { AMOUNT_MAX } from "../base/units.ts";
-import { visible } from "../base/visible.ts";
+import { RequestError } from "../../base/errors.ts";
+import { AMOUNT_MAX } from "../../base/units.ts";
+import { visible } from "../../base/visible.ts";
 import {
   Algorithm,
   type Limit,

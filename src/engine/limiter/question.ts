@@ -1,8 +1,8 @@
 // What one descriptor asks of the limits of its rule (in which mode, for which cost, under which hold), and the takes that this
 // becomes: one for each limit, with the key of its bucket.
 
-import type { Clock } from "../base/clock.ts";
-import { RequestError } from "../base/errors.ts";
+import type { Clock } from "../../base/clock.ts";
+import { RequestError } from "../../base/errors.ts";
 import type { Limit, OnStoreFailure } from "../domain/limit.ts";
 import { Descriptor, HoldAsk, type LimitRequest, textOf } from "../domain/request.ts";
 import { countUnmatched, type StatsBook, type ValueStatsBook } from "../domain/stats.ts";

@@ -1,8 +1,8 @@
 // Checks what an operator wants to set for a caller against the rules in force, before it is kept.
 
-import { RequestError } from "../base/errors.ts";
-import { nearestName } from "../base/near-name.ts";
-import { divideUp, isoTime, MICROS_PER_SECOND } from "../base/units.ts";
+import { RequestError } from "../../base/errors.ts";
+import { nearestName } from "../../base/near-name.ts";
+import { divideUp, isoTime, MICROS_PER_SECOND } from "../../base/units.ts";
 import { Algorithm, type Limit, LOG_PAYMENTS_MAX, UNIT_NAMES, UNIT_SECONDS, Unit } from "../domain/limit.ts";
 import { base64Unless, Descriptor, oneByteOf, oneByteValueOf, textOf, type WrittenEntry } from "../domain/request.ts";
 import { valueInRules } from "../rules/address-groups.ts";

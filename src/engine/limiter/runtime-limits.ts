@@ -1,6 +1,6 @@
 // Finds the limits at run time (engine/runtime) of a call's descriptors, and keeps what they make of the rules.
 
-import type { Clock } from "../base/clock.ts";
+import type { Clock } from "../../base/clock.ts";
 import { Descriptor } from "../domain/request.ts";
 import { shownValue } from "../rules/bucket-key.ts";
 import { hidesValues } from "../rules/match.ts";

@@ -1,7 +1,7 @@
 // `address` of a rule: values of the key, in the whole domain, are addresses. Each gets one spelling and stands for its group (an IPv6
 // network), before anything compares, counts, shows or keeps it. Text that is no address stays as it is.
 
-import type { LongWork } from "../base/long-work.ts";
+import type { LongWork } from "../../base/long-work.ts";
 import type { LimitRequest } from "../domain/request.ts";
 import { Address } from "./address.ts";
 import { AddressRanges, type Range, rangeOf } from "./cidr.ts";

@@ -1,6 +1,6 @@
 // Makes Limits from the drafts that were read from rule files.
 
-import { getOrInsert } from "../base/get-or-insert.ts";
+import { getOrInsert } from "../../base/get-or-insert.ts";
 import type { CalendarWindows } from "../domain/calendar-windows.ts";
 import { ALGORITHM_NAMES, Algorithm, type Limit, OnStoreFailure } from "../domain/limit.ts";
 import type { DomainStatsBook, StatsBook } from "../domain/stats.ts";

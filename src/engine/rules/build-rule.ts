@@ -1,7 +1,7 @@
 // Makes the rules and levels that matching uses from the drafts; reports duplicates and rules that nothing can reach.
 
-import { getOrInsert } from "../base/get-or-insert.ts";
-import type { LongWork } from "../base/long-work.ts";
+import { getOrInsert } from "../../base/get-or-insert.ts";
+import type { LongWork } from "../../base/long-work.ts";
 import type { Limit } from "../domain/limit.ts";
 import { textOf } from "../domain/request.ts";
 import { patternOfGroups } from "./address-groups.ts";

@@ -3,8 +3,8 @@
 
 import { createRequire } from "node:module";
 import type * as Polyfill from "temporal-polyfill";
-import { unlessThrown } from "../base/thrown.ts";
-import { MICROS_PER_MILLI } from "../base/units.ts";
+import { unlessThrown } from "../../base/thrown.ts";
+import { MICROS_PER_MILLI } from "../../base/units.ts";
 import { CalendarWindows, type WindowEdges } from "../domain/calendar-windows.ts";
 import { UNIT_SECONDS, Unit } from "../domain/limit.ts";
 import { textOf } from "../domain/request.ts";

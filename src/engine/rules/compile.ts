@@ -1,6 +1,6 @@
 // Compiles parsed files to a RuleSet, and reports all problems found. No I/O: rule-sources/files/load.ts reads and parses.
 
-import { type LongWork, runThrough } from "../base/long-work.ts";
+import { type LongWork, runThrough } from "../../base/long-work.ts";
 import { keyedOf } from "../domain/key-bytes.ts";
 import { DomainStats, LimitStats } from "../domain/stats.ts";
 import { buildAddresses } from "./address-groups.ts";

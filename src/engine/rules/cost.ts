@@ -1,7 +1,7 @@
 // The cost of a descriptor: hits times the value of the rule's cost entry, in units of the rule; and how a rule file writes it, for a hit
 // (`cost`) or for a call (the estimate of `hold`).
 
-import { AMOUNT_MAX, COST_ABOVE_ALL, divideDown, divideUp } from "../base/units.ts";
+import { AMOUNT_MAX, COST_ABOVE_ALL, divideDown, divideUp } from "../../base/units.ts";
 import { type Descriptor, textOf } from "../domain/request.ts";
 import { limitsOfDraft, type RuleDraft } from "./draft.ts";
 import type { Fields } from "./fields.ts";

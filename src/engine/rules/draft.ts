@@ -1,8 +1,8 @@
 // Rules between reading and building: typed, with defaults not applied yet, and with their places, so that checks of the whole domain
 // can name the line. Text is one-byte.
 
-import { getOrInsert } from "../base/get-or-insert.ts";
-import type { LongWork } from "../base/long-work.ts";
+import { getOrInsert } from "../../base/get-or-insert.ts";
+import type { LongWork } from "../../base/long-work.ts";
 import type { Algorithm, OnStoreFailure, Sync } from "../domain/limit.ts";
 import { textOf } from "../domain/request.ts";
 import type { Rate } from "./limit-shape.ts";

@@ -1,7 +1,7 @@
 // Lists which rules of a level were tried on an entry, in what order, and why each matched or not. explain.ts walks the levels; match.ts
 // decides.
 
-import type { LongWork } from "../base/long-work.ts";
+import type { LongWork } from "../../base/long-work.ts";
 import { textOf } from "../domain/request.ts";
 import type { TriedRule } from "./explain-report.ts";
 import { quoted, whyOf } from "./explain-words.ts";

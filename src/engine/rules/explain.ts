@@ -1,7 +1,7 @@
 // Explains which rule applies to a descriptor and why, with its limits and buckets. Uses match.ts at every level, so that both can't
 // disagree (test/unit/rules/explain.test.ts).
 
-import { type LongWork, runThrough } from "../base/long-work.ts";
+import { type LongWork, runThrough } from "../../base/long-work.ts";
 import { KeyBytes } from "../domain/key-bytes.ts";
 import { ALGORITHM_NAMES, type Limit, ON_STORE_FAILURE_NAMES, SYNC_NAMES } from "../domain/limit.ts";
 import { Descriptor, oneByteOf, oneByteValueOf, textOf, type WrittenEntry } from "../domain/request.ts";

@@ -1,7 +1,7 @@
 // Reads the keys of one section, and reports unknown, misplaced and repeated ones; then the values of its fields: text, booleans, whole
 // numbers, lists. Each reader reports a wrong value as an error, which refuses the set, and returns undefined or an empty value.
 
-import { AMOUNT_MAX } from "../base/units.ts";
+import { AMOUNT_MAX } from "../../base/units.ts";
 import { ENTRY_BYTES_MAX, oneByteOf } from "../domain/request.ts";
 import { describeSource, type ProblemLog } from "./problems.ts";
 import { homeOf, type KnownKeys, REFERENCE_KEYS, REFERENCE_SECTIONS, SECTIONS, type Section } from "./schema.ts";

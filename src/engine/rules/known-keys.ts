@@ -1,6 +1,6 @@
 // Keys of entries that say by their name who sets their values. A value that callers choose can be changed by them to dodge a limit.
 
-import { foldName } from "../base/near-name.ts";
+import { foldName } from "../../base/near-name.ts";
 
 interface KnownKeys {
   /** Without case and separators. */

@@ -1,6 +1,6 @@
 // Converts a limit's numbers from a rule file to what algorithms use.
 
-import { AMOUNT_MAX } from "../base/units.ts";
+import { AMOUNT_MAX } from "../../base/units.ts";
 import { UNIT_SECONDS, Unit, WINDOW_SECONDS_MAX } from "../domain/limit.ts";
 import type { Calendar } from "./calendar.ts";
 

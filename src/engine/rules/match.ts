@@ -3,8 +3,8 @@
 //
 // Many rules and long values could make one call block all others, so the work is counted (MatchWork), and the clock is read now and then.
 
-import type { Clock } from "../base/clock.ts";
-import { RequestError } from "../base/errors.ts";
+import type { Clock } from "../../base/clock.ts";
+import { RequestError } from "../../base/errors.ts";
 import type { Descriptor } from "../domain/request.ts";
 import type { DomainRules, Level, PatternWork, Rule } from "./rule-set.ts";
 import { ruleOfTier } from "./tiers.ts";

@@ -1,6 +1,6 @@
 // Reads one limit: its keys choose the algorithm, and its numbers become whole amounts per window.
 
-import { AMOUNT_MAX } from "../base/units.ts";
+import { AMOUNT_MAX } from "../../base/units.ts";
 import {
   ALGORITHM_NAMES,
   Algorithm,

@@ -1,7 +1,7 @@
 // Reads all limits of a rule, which it writes itself or uses by a name of the file's `limits`: always those of one name (`use`), or those
 // that an entry names (`tier`).
 
-import { getOrInsert } from "../base/get-or-insert.ts";
+import { getOrInsert } from "../../base/get-or-insert.ts";
 import { oneByteOf, textOf } from "../domain/request.ts";
 import { defaultPostPaid, withDefaults } from "./defaults.ts";
 import type { LimitDraft, LimitsDraft, RuleDraft, TierDraft } from "./draft.ts";

@@ -4,9 +4,9 @@
 import { createHash } from "node:crypto";
 import { createRequire } from "node:module";
 import type * as Re2 from "re2js";
-import { getOrInsert } from "../base/get-or-insert.ts";
-import type { LongWork } from "../base/long-work.ts";
-import { errorMessage } from "../base/thrown.ts";
+import { getOrInsert } from "../../base/get-or-insert.ts";
+import type { LongWork } from "../../base/long-work.ts";
+import { errorMessage } from "../../base/thrown.ts";
 import { oneByteOf, textOf } from "../domain/request.ts";
 import { AddressRanges, coversPrivateNetwork, parseRange } from "./cidr.ts";
 import type { PatternDraft } from "./draft.ts";

@@ -1,7 +1,7 @@
 // Reads the tree of one file into drafts: rules with their patterns, limits and settings. build-rule.ts makes the checks that need more
 // than one rule (duplicates, unreachable rules, names).
 
-import type { LongWork } from "../base/long-work.ts";
+import type { LongWork } from "../../base/long-work.ts";
 import { textOf } from "../domain/request.ts";
 import { OTHER_DOMAINS } from "../domain/stats.ts";
 import { Kind } from "../domain/take.ts";

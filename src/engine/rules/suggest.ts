@@ -1,6 +1,6 @@
 // Suggests the right word for a misspelt one in a rules file.
 
-import { foldName, nearestName } from "../base/near-name.ts";
+import { foldName, nearestName } from "../../base/near-name.ts";
 
 // For each of our words, what other rate limiters call it, folded.
 const WORDS_OF_OTHERS: ReadonlyMap<string, readonly string[]> = new Map([

@@ -1,7 +1,7 @@
 // Warns of rules that no value can reach, because an earlier pattern of the same key matches all their values, and of rules that callers
 // can bypass: by values that match no rule, or from private networks that are exempt.
 
-import { getOrInsert } from "../base/get-or-insert.ts";
+import { getOrInsert } from "../../base/get-or-insert.ts";
 import { textOf } from "../domain/request.ts";
 import { dodgeOf, isSetByOperators } from "./known-keys.ts";
 import { accepts, fitsPieces } from "./match.ts";

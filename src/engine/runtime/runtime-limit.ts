@@ -1,8 +1,8 @@
 // Limits at run time: what an operator sets for one caller, on top of the rules (docs/runtime-limits.md). A RuntimeLimit is kept as two texts,
 // a key and a value, both JSON. What comes from a store or a file is checked like any input.
 
-import { isRecord } from "../base/is-record.ts";
-import { AMOUNT_MAX } from "../base/units.ts";
+import { isRecord } from "../../base/is-record.ts";
+import { AMOUNT_MAX } from "../../base/units.ts";
 import { UNIT_NAMES, type Unit } from "../domain/limit.ts";
 import { DOMAIN_BYTES_MAX, ENTRIES_MAX, type WrittenEntry } from "../domain/request.ts";
 

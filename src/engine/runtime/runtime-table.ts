@@ -1,7 +1,7 @@
 // The limits at run time of a process: the newest change of each caller, ended and unset ones included. Calls find them by a hash of their
 // domain and values, without making anything. `digest` tells whether two tables, or a table and a store, are equal.
 
-import type { LongWork } from "../base/long-work.ts";
+import type { LongWork } from "../../base/long-work.ts";
 import type { Descriptor } from "../domain/request.ts";
 import { isNewer, type KeptLimit, MARKS, type RuntimeLimit, readKey, readValue } from "./runtime-limit.ts";
 

@@ -1,7 +1,8 @@
 // headgate.v1.Budgets: Reserve and Settle for callers that ask directly. Each call becomes a LimitRequest of one descriptor. Its hold
 // fields say what entries of a ShouldRateLimit call would say; otherwise the limiter treats both alike.
 
-import { RequestError } from "../../engine/base/errors.ts";
+import { RequestError } from "../../base/errors.ts";
+import { WireType, WireWriter } from "../../base/wire.ts";
 import { ON_STORE_FAILURE_NAMES, type OnStoreFailure } from "../../engine/domain/limit.ts";
 import { HoldAsk, type LimitRequest, textOf } from "../../engine/domain/request.ts";
 import { Mode, Outcome, type Take, type TakeGroup } from "../../engine/domain/take.ts";
@@ -11,7 +12,6 @@ import type { UnaryReply } from "../unary.ts";
 import { CODE_OK, CODE_OVER_LIMIT, readDomain, readEntry, readEntryText, reader } from "./codec.ts";
 import { reasonOf } from "./headers.ts";
 import { CallService, checkRequest, failUnsettled } from "./service.ts";
-import { WireType, WireWriter } from "./wire.ts";
 
 /** The handler of `headgate.v1.Budgets/Reserve`. */
 export class ReserveService extends CallService {

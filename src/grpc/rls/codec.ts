@@ -2,8 +2,9 @@
 // written into one without intermediate objects: only strings are allocated (bench/micro/codec.mjs). test/property/codec.test.ts
 // compares it with proto/.
 
-import { RequestError } from "../../engine/base/errors.ts";
-import { invariant } from "../../engine/base/invariant.ts";
+import { RequestError } from "../../base/errors.ts";
+import { invariant } from "../../base/invariant.ts";
+import { WireReader, WireType, type WireWriter } from "../../base/wire.ts";
 import { type Limit, quotaOf, quotaSecondsOf, quotaUnitOf, Unit } from "../../engine/domain/limit.ts";
 import {
   DESCRIPTORS_MAX,
@@ -14,7 +15,6 @@ import {
   type LimitRequest,
 } from "../../engine/domain/request.ts";
 import type { Decision, Status } from "../../engine/limiter/call.ts";
-import { WireReader, WireType, type WireWriter } from "./wire.ts";
 
 const VARINT = WireType.varint;
 const BYTES = WireType.bytes;

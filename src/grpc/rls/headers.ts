@@ -1,13 +1,13 @@
 // Adds rate limit headers to a decision, one function per dialect. All names and values must be safe in an HTTP/1.1 response, because
 // Envoy writes them as they are, even with line feeds.
 
-import { divideUp, MICROS_PER_SECOND } from "../../engine/base/units.ts";
+import { divideUp, MICROS_PER_SECOND } from "../../base/units.ts";
 import { ALGORITHM_NAMES, type Limit, quotaOf } from "../../engine/domain/limit.ts";
 import { GLOBAL_DESCRIPTOR, isOver, type Take } from "../../engine/domain/take.ts";
 import { isOfBlock } from "../../engine/limiter/blocked-limit.ts";
 import type { Decision, LimitCall } from "../../engine/limiter/call.ts";
 import { canPassLater, isRefusedIncomplete, resetSecondsOf, retryAfterSeconds } from "../../engine/limiter/decision.ts";
-import type { HeaderDialect } from "../header-dialects.ts";
+import type { HeaderDialect } from "../../settings/header-dialects.ts";
 
 export interface HeaderOptions {
   readonly dialects: readonly HeaderDialect[];

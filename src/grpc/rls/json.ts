@@ -3,9 +3,9 @@
 
 import type * as Protobuf from "@bufbuild/protobuf";
 import type { DescMessage } from "@bufbuild/protobuf";
-import { RequestError } from "../../engine/base/errors.ts";
-import { invariant } from "../../engine/base/invariant.ts";
-import { errorMessage } from "../../engine/base/thrown.ts";
+import { RequestError } from "../../base/errors.ts";
+import { invariant } from "../../base/invariant.ts";
+import { errorMessage } from "../../base/thrown.ts";
 import { GrpcStatus, type HttpCaller, type UnaryHandler } from "../unary.ts";
 import { CODE_OVER_LIMIT } from "./codec.ts";
 

@@ -1,6 +1,6 @@
 // Makes the dynamic metadata of an answer: which rule refused, and where the answer came from.
 
-import { isRecord } from "../../engine/base/is-record.ts";
+import { isRecord } from "../../base/is-record.ts";
 import {
   ALGORITHM_NAMES,
   type Limit,

@@ -2,7 +2,8 @@
 // the limiter can decide at once. Its subclasses decode requests and encode answers: RateLimitService here, Reserve and Settle in
 // budgets.ts.
 
-import { RequestError } from "../../engine/base/errors.ts";
+import { RequestError } from "../../base/errors.ts";
+import { WireWriter } from "../../base/wire.ts";
 import type { LimitRequest } from "../../engine/domain/request.ts";
 import { type CallFailure, type CallFinisher, LimitCall } from "../../engine/limiter/call.ts";
 import type { Limiter } from "../../engine/limiter/limiter.ts";
@@ -11,7 +12,6 @@ import { GrpcStatus, type UnaryHandler, type UnaryReply } from "../unary.ts";
 import { decodeRequest, encodeDecision } from "./codec.ts";
 import { addHeaders, type HeaderOptions } from "./headers.ts";
 import { addMetadata, type MetadataMode } from "./metadata.ts";
-import { WireWriter } from "./wire.ts";
 
 /** Most calls kept for reuse; calls beyond are left to the garbage collector. */
 const POOLED_CALLS_MAX = 4_096;

@@ -2,8 +2,8 @@
 // begun, a chain without its next link. Pure; tls-files.ts decides what follows.
 
 import { createPrivateKey, X509Certificate } from "node:crypto";
-import { errorMessage } from "../../engine/base/thrown.ts";
-import { isoTime } from "../../engine/base/units.ts";
+import { errorMessage } from "../../base/thrown.ts";
+import { isoTime } from "../../base/units.ts";
 
 /** A certificate with its place in a file. */
 export interface Placed {

@@ -8,8 +8,8 @@ import type {
   ServiceDefinition,
   UntypedServiceImplementation,
 } from "@grpc/grpc-js";
-import { deadlineOn } from "../../engine/base/clock.ts";
-import { InvariantError } from "../../engine/base/invariant.ts";
+import { deadlineOn } from "../../base/clock.ts";
+import { InvariantError } from "../../base/invariant.ts";
 import { GrpcStatus, type UnaryMethod, type UnaryReply } from "../unary.ts";
 import type { CallStatus, GrpcServerOptions, MessageCall, MessageMethod } from "./transport.ts";
 

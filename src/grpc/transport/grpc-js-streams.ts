@@ -12,8 +12,8 @@ import {
 } from "node:http2";
 import type { TLSSocket } from "node:tls";
 import type { Server } from "@grpc/grpc-js";
-import { countsOf } from "../../engine/base/counts.ts";
-import { errorCode } from "../../engine/base/thrown.ts";
+import { countsOf } from "../../base/counts.ts";
+import { errorCode } from "../../base/thrown.ts";
 import { refuseHeaders, type ServedMethods } from "./grpc-js-requests.ts";
 import { fullestOf, type Shedder, shedStreams } from "./shared-bounds.ts";
 import { whyNotNamed } from "./tls-files.ts";

@@ -1,7 +1,7 @@
 // gRPC on a port or a Unix socket, by grpc-js: listens, drains, stops.
 
 import { Server, ServerCredentials } from "@grpc/grpc-js";
-import { waitAtMost } from "../../engine/base/wait-at-most.ts";
+import { waitAtMost } from "../../base/wait-at-most.ts";
 import { type CallContext, messageService, onBytes, unaryImplementation } from "./grpc-js-calls.ts";
 import { refuseBodies } from "./grpc-js-requests.ts";
 import { GRPC_JS_WAITING_STREAMS_MAX, GrpcJsStreams } from "./grpc-js-streams.ts";

@@ -1,8 +1,8 @@
 // grpc.health.v1: answers for each known service name with the HealthState of the process. No memory is kept for unknown names.
 
-import type { HealthState } from "../../engine/base/health.ts";
-import { LatestRun } from "../../engine/base/latest-run.ts";
-import { type LongWork, runInTurns } from "../../engine/base/long-work.ts";
+import type { HealthState } from "../../base/health.ts";
+import { LatestRun } from "../../base/latest-run.ts";
+import { type LongWork, runInTurns } from "../../base/long-work.ts";
 import { GrpcStatus } from "../unary.ts";
 import { HEALTH_SERVICE, messageMethod } from "./load-proto.ts";
 import type { MessageCall, MessageMethod } from "./transport.ts";

@@ -3,8 +3,8 @@
 
 import { lstat, rm } from "node:fs/promises";
 import { connect } from "node:net";
-import { cannotListen } from "../../engine/base/cannot-listen.ts";
-import type { ConfigError } from "../../engine/base/errors.ts";
+import { cannotListen } from "../../base/cannot-listen.ts";
+import type { ConfigError } from "../../base/errors.ts";
 import type { GrpcServerOptions } from "./transport.ts";
 
 type Address = Pick<GrpcServerOptions, "host" | "port" | "portOption" | "unixSocket">;

@@ -7,7 +7,7 @@ import { fileURLToPath } from "node:url";
 import type * as Protobuf from "@bufbuild/protobuf";
 import type { DescMessage, FileRegistry } from "@bufbuild/protobuf";
 import type * as WellKnown from "@bufbuild/protobuf/wkt";
-import { invariant } from "../../engine/base/invariant.ts";
+import { invariant } from "../../base/invariant.ts";
 import type { MessageMethod } from "./transport.ts";
 
 /** Full name of the rate limit service. */

@@ -3,7 +3,7 @@
 
 import { fileURLToPath } from "node:url";
 import { loadSync, type MethodDefinition, type PackageDefinition } from "@grpc/proto-loader";
-import { invariant } from "../../engine/base/invariant.ts";
+import { invariant } from "../../base/invariant.ts";
 
 // proto/ is as many levels above src/grpc/transport as above dist/grpc/transport.
 const PROTO_ROOT = fileURLToPath(new URL("../../../proto/", import.meta.url));

@@ -4,9 +4,9 @@
 import { createHash, X509Certificate } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { createSecureContext, type TlsOptions } from "node:tls";
-import { type Clock, WallClock } from "../../engine/base/clock.ts";
-import { ConfigError } from "../../engine/base/errors.ts";
-import { errorMessage } from "../../engine/base/thrown.ts";
+import { type Clock, WallClock } from "../../base/clock.ts";
+import { ConfigError } from "../../base/errors.ts";
+import { errorMessage } from "../../base/thrown.ts";
 import { expiryOf, faultOf, nameOf, type Placed, readCertificates, requireKeyOf } from "./certificate-check.ts";
 
 /** How often the files are read; changed certificates are in force this soon. */

@@ -1,8 +1,8 @@
 // Options and interface of a gRPC server, for both transports.
 
 import type { MethodDefinition } from "@grpc/grpc-js";
-import type { Clock } from "../../engine/base/clock.ts";
-import type { HealthState } from "../../engine/base/health.ts";
+import type { Clock } from "../../base/clock.ts";
+import type { HealthState } from "../../base/health.ts";
 import type { GrpcStatus, TransportObserver, UnaryMethod } from "../unary.ts";
 import type { TlsFiles } from "./tls-files.ts";
 

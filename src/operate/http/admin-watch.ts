@@ -1,6 +1,6 @@
 // Counts requests to the guarded pages, and logs who used or was refused them.
 
-import { countsOf } from "../../engine/base/counts.ts";
+import { countsOf } from "../../base/counts.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import type { RateLimitedLog } from "../telemetry/rate-limited-log.ts";
 import type { Caller } from "./access.ts";

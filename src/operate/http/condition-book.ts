@@ -1,6 +1,6 @@
 // Remembers when each finding was first found. Findings are made once a second.
 
-import { MICROS_PER_SECOND } from "../../engine/base/units.ts";
+import { MICROS_PER_SECOND } from "../../base/units.ts";
 import type { Condition, Finding } from "../condition.ts";
 
 /** A counter that did not grow for this long is at rest. */

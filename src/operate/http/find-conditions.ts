@@ -1,7 +1,7 @@
 // Turns what the parts of the process report into findings: what is wrong, in words, and what to do. Pure.
 
-import { sumOf } from "../../engine/base/counts.ts";
-import { isoTime } from "../../engine/base/units.ts";
+import { sumOf } from "../../base/counts.ts";
+import { isoTime } from "../../base/units.ts";
 import { textOf } from "../../engine/domain/request.ts";
 import { listed } from "../../engine/rules/explain-words.ts";
 import { formatProblem } from "../../engine/rules/problems.ts";
@@ -19,7 +19,7 @@ type Advice = Pick<Finding, "severity" | "advice" | "see">;
 /** Anchor of the table of symptoms in docs/operations.md. */
 const TABLE = "symptoms";
 
-/** Advice by the part of the process that reports a trouble or a note (engine/base/health.ts). */
+/** Advice by the part of the process that reports a trouble or a note (base/health.ts). */
 const PARTS: Readonly<Record<string, Advice>> = {
   store: critical("headgatedegraded").advises(
     "Each rule's `on_store_failure` decides. Check the store and the network to it; Headgate reconnects automatically.",

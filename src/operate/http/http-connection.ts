@@ -3,9 +3,9 @@
 
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Socket } from "node:net";
-import { SystemClock } from "../../engine/base/clock.ts";
-import { Turns } from "../../engine/base/turns.ts";
-import { MICROS_PER_SECOND } from "../../engine/base/units.ts";
+import { SystemClock } from "../../base/clock.ts";
+import { Turns } from "../../base/turns.ts";
+import { MICROS_PER_SECOND } from "../../base/units.ts";
 import type { HeldSockets } from "./held-sockets.ts";
 
 /** Bytes that are parsed at once; full of the shortest requests they take a millisecond. */

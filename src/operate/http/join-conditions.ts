@@ -1,6 +1,6 @@
 // Joins what is wrong in several processes, and shows it as GET /state does. Pure.
 
-import { isoTime, MICROS_PER_SECOND } from "../../engine/base/units.ts";
+import { isoTime, MICROS_PER_SECOND } from "../../base/units.ts";
 import type { Condition, Finding } from "../condition.ts";
 
 /** Shorter differences are not shown: reports of other processes are some seconds old. */

@@ -4,9 +4,9 @@
 import type { IncomingMessage, Server, ServerResponse } from "node:http";
 import type { AddressInfo, Socket } from "node:net";
 import { posix } from "node:path";
-import { RequestError, StoreError } from "../../engine/base/errors.ts";
-import { Turns } from "../../engine/base/turns.ts";
-import { visibleJson, visibleLines } from "../../engine/base/visible.ts";
+import { RequestError, StoreError } from "../../base/errors.ts";
+import { Turns } from "../../base/turns.ts";
+import { visibleJson, visibleLines } from "../../base/visible.ts";
 import { BodyTooLargeError } from "./body.ts";
 import { type HeldBounds, HeldSockets } from "./held-sockets.ts";
 import { type Exchange, HttpConnection } from "./http-connection.ts";

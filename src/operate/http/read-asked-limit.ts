@@ -1,7 +1,7 @@
 // Reads limits at run time from PUT and DELETE /limits, from files of them, and from cases.
 
-import { isRecord } from "../../engine/base/is-record.ts";
-import { AMOUNT_MAX, missingDay } from "../../engine/base/units.ts";
+import { isRecord } from "../../base/is-record.ts";
+import { AMOUNT_MAX, missingDay } from "../../base/units.ts";
 import { Unit } from "../../engine/domain/limit.ts";
 import { DOMAIN_BYTES_MAX, ENTRIES_MAX } from "../../engine/domain/request.ts";
 import {

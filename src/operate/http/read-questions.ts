@@ -1,11 +1,11 @@
 // Reads the queries and JSON bodies that the guarded pages are sent: a domain and descriptors, bounded and checked field by field.
 
 import type { IncomingMessage } from "node:http";
-import { RequestError } from "../../engine/base/errors.ts";
-import { isRecord } from "../../engine/base/is-record.ts";
-import { nearestName } from "../../engine/base/near-name.ts";
-import { AMOUNT_MAX } from "../../engine/base/units.ts";
-import { visible } from "../../engine/base/visible.ts";
+import { RequestError } from "../../base/errors.ts";
+import { isRecord } from "../../base/is-record.ts";
+import { nearestName } from "../../base/near-name.ts";
+import { AMOUNT_MAX } from "../../base/units.ts";
+import { visible } from "../../base/visible.ts";
 import { UNIT_NAMES, type Unit } from "../../engine/domain/limit.ts";
 import { DOMAIN_BYTES_MAX, ENTRIES_MAX, textOf, type WrittenEntry } from "../../engine/domain/request.ts";
 import type { AskedBuckets, AskedDescriptor } from "../../engine/limiter/bucket-admin.ts";

@@ -1,7 +1,7 @@
 // The rules in force as table rows, in the order of the files, with the counters of each limit. Pure.
 
-import type { LongWork } from "../../engine/base/long-work.ts";
-import { isoTime } from "../../engine/base/units.ts";
+import type { LongWork } from "../../base/long-work.ts";
+import { isoTime } from "../../base/units.ts";
 import type { Limit } from "../../engine/domain/limit.ts";
 import { textOf } from "../../engine/domain/request.ts";
 import { type RuleCount, sumOfCounts } from "../../engine/domain/stats.ts";

@@ -1,8 +1,8 @@
 // The HTTP port: the operator's page, /json, health, metrics, the rules in force, and the guarded pages. It knows nothing of limits
 // or stores: functions give it what it shows. page-server.ts serves the pages.
 
-import type { HealthState } from "../../engine/base/health.ts";
-import { errorMessage } from "../../engine/base/thrown.ts";
+import type { HealthState } from "../../base/health.ts";
+import { errorMessage } from "../../base/thrown.ts";
 import type { HttpCaller } from "../../grpc/unary.ts";
 import type { RuleSource } from "../../rule-sources/files/rule-source.ts";
 import { joinInPieces } from "../telemetry/join-in-pieces.ts";

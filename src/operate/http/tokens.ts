@@ -3,13 +3,13 @@
 
 import { createHash, timingSafeEqual } from "node:crypto";
 import { readFileSync } from "node:fs";
-import type { Clock } from "../../engine/base/clock.ts";
-import { ConfigError } from "../../engine/base/errors.ts";
-import type { Log } from "../../engine/base/log.ts";
-import { errorCode, errorMessage } from "../../engine/base/thrown.ts";
-import { MICROS_PER_SECOND } from "../../engine/base/units.ts";
-import { ADMIN_TOKEN } from "../../process/settings/value-types.ts";
-import type { Settings } from "../../process/settings.ts";
+import type { Clock } from "../../base/clock.ts";
+import { ConfigError } from "../../base/errors.ts";
+import type { Log } from "../../base/log.ts";
+import { errorCode, errorMessage } from "../../base/thrown.ts";
+import { MICROS_PER_SECOND } from "../../base/units.ts";
+import type { Settings } from "../../settings/settings.ts";
+import { ADMIN_TOKEN } from "../../settings/value-types.ts";
 
 const TOKENS_MAX = 64;
 /** The file is read no more often than this. */

@@ -1,6 +1,6 @@
 // What /readyz and /rlconfig show. Pure.
 
-import { visible } from "../../engine/base/visible.ts";
+import { visible } from "../../base/visible.ts";
 import { type Limit, UNIT_NAMES } from "../../engine/domain/limit.ts";
 import { textOf } from "../../engine/domain/request.ts";
 import { Kind } from "../../engine/domain/take.ts";

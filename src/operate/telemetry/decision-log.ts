@@ -1,10 +1,10 @@
 // Writes single decisions, refusals or all, as lines that `headgate simulate` reads. Sampled, and bounded in rate per limit, so that
 // an attack does not write more than an ordinary day.
 
-import type { Clock } from "../../engine/base/clock.ts";
-import { getOrInsert } from "../../engine/base/get-or-insert.ts";
-import type { LogFields } from "../../engine/base/log.ts";
-import { isoTime, MICROS_PER_SECOND } from "../../engine/base/units.ts";
+import type { Clock } from "../../base/clock.ts";
+import { getOrInsert } from "../../base/get-or-insert.ts";
+import type { LogFields } from "../../base/log.ts";
+import { isoTime, MICROS_PER_SECOND } from "../../base/units.ts";
 import { base64Unless, type Descriptor, HoldAsk, textOf } from "../../engine/domain/request.ts";
 import type { LimitCall } from "../../engine/limiter/call.ts";
 import { shownBeside, shownValues } from "../../engine/limiter/shown-values.ts";

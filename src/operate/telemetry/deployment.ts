@@ -1,7 +1,7 @@
 // Calls of all processes that share a store, by the store's register: their sum, which only grows, and the rates of each process.
 
-import { sumOf } from "../../engine/base/counts.ts";
-import { MICROS_PER_SECOND } from "../../engine/base/units.ts";
+import { sumOf } from "../../base/counts.ts";
+import { MICROS_PER_SECOND } from "../../base/units.ts";
 import type { RegisteredProcess } from "../../stores/process-register.ts";
 import type { CallCounts } from "./observers.ts";
 

@@ -1,8 +1,8 @@
 // Counts descriptors that met no rule, by domain, kept over reloads: for metrics, /config and the log. Bounded, because callers choose
 // the domain. For domains with rules it keeps the shapes of recent descriptors, to say why no call matches a rule.
 
-import { getOrInsert } from "../../engine/base/get-or-insert.ts";
-import type { LongWork } from "../../engine/base/long-work.ts";
+import { getOrInsert } from "../../base/get-or-insert.ts";
+import type { LongWork } from "../../base/long-work.ts";
 import { showable, textOf } from "../../engine/domain/request.ts";
 import { DomainStats, type DomainStatsBook, OTHER_DOMAINS } from "../../engine/domain/stats.ts";
 import type { UnmatchedShape } from "../../engine/rules/why-unmatched.ts";

@@ -1,7 +1,7 @@
 // Notes on limits that work as written, though perhaps not as intended, from what they count.
 
-import { getOrInsert } from "../../engine/base/get-or-insert.ts";
-import { isoTime, MICROS_PER_SECOND } from "../../engine/base/units.ts";
+import { getOrInsert } from "../../base/get-or-insert.ts";
+import { isoTime, MICROS_PER_SECOND } from "../../base/units.ts";
 import type { Limit } from "../../engine/domain/limit.ts";
 import { textOf } from "../../engine/domain/request.ts";
 import type { LimitStats, RuleCount } from "../../engine/domain/stats.ts";

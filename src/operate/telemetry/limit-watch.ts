@@ -1,8 +1,8 @@
 // Reads the counters of all limits in force every five seconds and compares them with the last reading, so calls cost nothing more.
 // Knows when each limit last matched a call and which are dead; passes what has grown to limit-trends.ts and rate-history.ts.
 
-import type { LongWork } from "../../engine/base/long-work.ts";
-import { MICROS_PER_SECOND } from "../../engine/base/units.ts";
+import type { LongWork } from "../../base/long-work.ts";
+import { MICROS_PER_SECOND } from "../../base/units.ts";
 import type { Limit } from "../../engine/domain/limit.ts";
 import { textOf } from "../../engine/domain/request.ts";
 import { type LimitStats, NO_COUNT, type RuleCount, sumOfCounts } from "../../engine/domain/stats.ts";

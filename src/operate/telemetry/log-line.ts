@@ -1,7 +1,7 @@
 // Turns a line of the JSON log into one for people: time, level, message, then the other fields as key=value.
 
-import { isRecord, readRecord } from "../../engine/base/is-record.ts";
-import { visible, visibleJson } from "../../engine/base/visible.ts";
+import { isRecord, readRecord } from "../../base/is-record.ts";
+import { visible, visibleJson } from "../../base/visible.ts";
 
 /** The line with its line feed; unchanged if it is not a JSON object. An error's stack follows on further lines. */
 export function formatLogLine(json: string): string {

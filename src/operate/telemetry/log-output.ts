@@ -4,7 +4,7 @@
 import { constants, fstatSync, openSync } from "node:fs";
 import { Socket } from "node:net";
 import { destination } from "pino";
-import { errorCode } from "../../engine/base/thrown.ts";
+import { errorCode } from "../../base/thrown.ts";
 
 /** Bytes of lines that wait for room; further lines are dropped. */
 const BACKLOG_BYTES_MAX = 1_048_576;

@@ -1,10 +1,10 @@
 // The process's log, by pino: one JSON object per line, or lines for people. Secrets are removed from every line.
 
 import { pino } from "pino";
-import type { Clock } from "../../engine/base/clock.ts";
-import type { LogFields } from "../../engine/base/log.ts";
-import { isoTime } from "../../engine/base/units.ts";
-import { visibleJson } from "../../engine/base/visible.ts";
+import type { Clock } from "../../base/clock.ts";
+import type { LogFields } from "../../base/log.ts";
+import { isoTime } from "../../base/units.ts";
+import { visibleJson } from "../../base/visible.ts";
 import { formatLogLine } from "./log-line.ts";
 
 interface LogMethod {

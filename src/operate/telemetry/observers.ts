@@ -1,13 +1,8 @@
 // Counts what limiter, stores and the gRPC edge report, as plain numbers that metrics read. Also logs troubles: each kind at most once
 // a second, and less often while it lasts.
 
-import { countsOf, sumOf } from "../../engine/base/counts.ts";
-import {
-  REQUEST_ERROR_CODES,
-  type RequestErrorCode,
-  STORE_ERROR_CODES,
-  type StoreError,
-} from "../../engine/base/errors.ts";
+import { countsOf, sumOf } from "../../base/counts.ts";
+import { REQUEST_ERROR_CODES, type RequestErrorCode, STORE_ERROR_CODES, type StoreError } from "../../base/errors.ts";
 import { ON_STORE_FAILURE_NAMES, OnStoreFailure } from "../../engine/domain/limit.ts";
 import {
   canRefuseCall,

@@ -1,7 +1,7 @@
 // The last fifteen minutes of calls, of the busiest limits, and of how long decisions and the store took: a page that is opened in the
 // middle of an incident shows how it began. Bounded: 1.4 KB for each limit that is kept.
 
-import { isoTime, MICROS_PER_SECOND } from "../../engine/base/units.ts";
+import { isoTime, MICROS_PER_SECOND } from "../../base/units.ts";
 import type { Limit } from "../../engine/domain/limit.ts";
 import { textOf } from "../../engine/domain/request.ts";
 import type { LimitStats, RuleCount } from "../../engine/domain/stats.ts";

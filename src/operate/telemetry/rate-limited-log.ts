@@ -1,9 +1,9 @@
 // Logs each kind of event at most once per interval, so that trouble on the decision path can't flood the log. The interval grows
 // while the trouble lasts: the first lines say what happens, and an hour of them would say no more.
 
-import type { Clock } from "../../engine/base/clock.ts";
-import type { Log, LogFields } from "../../engine/base/log.ts";
-import { divideDown, MICROS_PER_SECOND } from "../../engine/base/units.ts";
+import type { Clock } from "../../base/clock.ts";
+import type { Log, LogFields } from "../../base/log.ts";
+import { divideDown, MICROS_PER_SECOND } from "../../base/units.ts";
 
 type Level = "info" | "warn" | "error";
 

@@ -2,7 +2,7 @@
 // others, so that sums over a domain stay right; also of rules whose labels are taken:
 // `a` with `b_c`, and `a_b` with `c`.
 
-import { getOrInsert } from "../../engine/base/get-or-insert.ts";
+import { getOrInsert } from "../../base/get-or-insert.ts";
 import { LimitStats } from "../../engine/domain/stats.ts";
 import { type LimitStatsBook, labelsOf, type StatsEntry } from "./stats-book.ts";
 

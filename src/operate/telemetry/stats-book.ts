@@ -1,8 +1,8 @@
 // The counters of every rule, kept over reloads. Bounded: callers' values make at most METRIC_VALUES_MAX entries per rule, and long
 // values are cut. series-book.ts chooses the entries that get series.
 
-import { getOrInsert } from "../../engine/base/get-or-insert.ts";
-import type { LongWork } from "../../engine/base/long-work.ts";
+import { getOrInsert } from "../../base/get-or-insert.ts";
+import type { LongWork } from "../../base/long-work.ts";
 import { showable, textOf } from "../../engine/domain/request.ts";
 import { LimitStats, type StatsBook, type ValueStatsBook } from "../../engine/domain/stats.ts";
 import { shortText } from "./short-text.ts";

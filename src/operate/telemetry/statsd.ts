@@ -2,11 +2,11 @@
 // what has changed, off the decision path. Response times go to Prometheus only: statsd would need each one.
 
 import { StatsD } from "hot-shots";
-import type { Clock } from "../../engine/base/clock.ts";
-import { MICROS_PER_SECOND } from "../../engine/base/units.ts";
-import { waitAtMost } from "../../engine/base/wait-at-most.ts";
+import type { Clock } from "../../base/clock.ts";
+import { MICROS_PER_SECOND } from "../../base/units.ts";
+import { waitAtMost } from "../../base/wait-at-most.ts";
 import { oneByteOf, textOf } from "../../engine/domain/request.ts";
-import type { Settings } from "../../process/settings.ts";
+import type { Settings } from "../../settings/settings.ts";
 import { RULE_COUNTERS, RULE_METRICS } from "./metrics.ts";
 import type { CallCounts } from "./observers.ts";
 import type { RateLimitedLog } from "./rate-limited-log.ts";

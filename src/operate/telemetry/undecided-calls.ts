@@ -1,6 +1,6 @@
 // Calls of the last day that passed without a decision, by cause. Reads their counters once a second.
 
-import { isoTime, MICROS_PER_SECOND } from "../../engine/base/units.ts";
+import { isoTime, MICROS_PER_SECOND } from "../../base/units.ts";
 
 const HOUR_US = 3_600 * MICROS_PER_SECOND;
 const DAY_US = 24 * HOUR_US;

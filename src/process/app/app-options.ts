@@ -1,9 +1,9 @@
 // What a process is started with.
 
-import type { Clock } from "../../engine/base/clock.ts";
+import type { Clock } from "../../base/clock.ts";
 import type { LogOutput } from "../../operate/telemetry/log-output.ts";
 import type { Logger } from "../../operate/telemetry/logger.ts";
-import type { Settings } from "../settings.ts";
+import type { Settings } from "../../settings/settings.ts";
 
 export interface AppOptions {
   readonly settings: Settings;

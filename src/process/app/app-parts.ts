@@ -1,9 +1,9 @@
 // Connects the store (open-store.ts) with limiter, rules and counters, and puts rules in force. open-ports.ts listens.
 
-import { DayClock, SystemClock, WallClock } from "../../engine/base/clock.ts";
-import { HealthState } from "../../engine/base/health.ts";
-import { runInTurns } from "../../engine/base/long-work.ts";
-import { isoTime } from "../../engine/base/units.ts";
+import { DayClock, SystemClock, WallClock } from "../../base/clock.ts";
+import { HealthState } from "../../base/health.ts";
+import { runInTurns } from "../../base/long-work.ts";
+import { isoTime } from "../../base/units.ts";
 import { Counters } from "../../engine/counters/counters.ts";
 import { LocalCache } from "../../engine/counters/local-cache.ts";
 import { OnStoreFailure, Sync } from "../../engine/domain/limit.ts";
@@ -29,7 +29,7 @@ import { TopKeys } from "../../operate/telemetry/top/top-keys.ts";
 import type { Traces } from "../../operate/telemetry/traces/open-traces.ts";
 import { UndecidedCalls } from "../../operate/telemetry/undecided-calls.ts";
 import type { XdsStatus } from "../../rule-sources/xds/xds-rules.ts";
-import { compileOptions, policyOf } from "../settings.ts";
+import { compileOptions, policyOf } from "../../settings/settings.ts";
 import type { AppOptions } from "./app-options.ts";
 import { openDecisionLog } from "./open-decision-log.ts";
 import { openRules } from "./open-rules.ts";

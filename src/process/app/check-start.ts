@@ -1,15 +1,15 @@
 // Implements `headgate serve --check`: runs a start up to the point where it listens, and names everything that is wrong. Does not ask the
 // control plane, and writes nothing; the store's connection tests itself as at every start.
 
-import { SystemClock } from "../../engine/base/clock.ts";
-import { ConfigError } from "../../engine/base/errors.ts";
-import { HealthState } from "../../engine/base/health.ts";
-import type { Log } from "../../engine/base/log.ts";
-import { isoTime } from "../../engine/base/units.ts";
+import { SystemClock } from "../../base/clock.ts";
+import { ConfigError } from "../../base/errors.ts";
+import { HealthState } from "../../base/health.ts";
+import type { Log } from "../../base/log.ts";
+import { isoTime } from "../../base/units.ts";
 import { Tokens } from "../../operate/http/tokens.ts";
+import { compileOptions, type Environment, readWithMistakes, type Settings } from "../../settings/settings.ts";
+import { SETTING_GROUPS } from "../../settings/table.ts";
 import { SILENT_STORE_OBSERVER } from "../../stores/store-observer.ts";
-import { SETTING_GROUPS } from "../settings/table.ts";
-import { compileOptions, type Environment, readWithMistakes, type Settings } from "../settings.ts";
 import { openRules } from "./open-rules.ts";
 import { openStore } from "./open-store.ts";
 import { waitForStore } from "./store-watch.ts";

@@ -1,8 +1,8 @@
 // Checks once a second what is wrong with this process, so that its pages can say since when.
 
-import type { Clock } from "../../engine/base/clock.ts";
-import { runInTurns } from "../../engine/base/long-work.ts";
-import { MICROS_PER_SECOND } from "../../engine/base/units.ts";
+import type { Clock } from "../../base/clock.ts";
+import { runInTurns } from "../../base/long-work.ts";
+import { MICROS_PER_SECOND } from "../../base/units.ts";
 import { textOf } from "../../engine/domain/request.ts";
 import type { DomainRules, RuleSet } from "../../engine/rules/rule-set.ts";
 import type { Condition } from "../../operate/condition.ts";

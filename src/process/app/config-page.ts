@@ -1,10 +1,10 @@
 // Gathers what GET /config shows: the rules, where they come from, what they leave without a limit, and the settings.
 
-import { isoTime } from "../../engine/base/units.ts";
+import { isoTime } from "../../base/units.ts";
 import { textOf } from "../../engine/domain/request.ts";
 import type { DomainRules } from "../../engine/rules/rule-set.ts";
 import type { XdsStatus } from "../../rule-sources/xds/xds-rules.ts";
-import { describeSettings } from "../settings.ts";
+import { describeSettings } from "../../settings/settings.ts";
 import type { AppParts } from "./app-parts.ts";
 import { snapshotView } from "./store-watch.ts";
 import { tlsView } from "./tls-watch.ts";

@@ -1,6 +1,6 @@
 // What POST /explain answers: the rules' report, and what the running process knows in addition.
 
-import { runInTurns } from "../../engine/base/long-work.ts";
+import { runInTurns } from "../../base/long-work.ts";
 import { explainSteps } from "../../engine/rules/explain.ts";
 import type { DescriptorReport, RuntimeLimitReport } from "../../engine/rules/explain-report.ts";
 import type { ExplainQuestion } from "../../operate/http/read-questions.ts";

@@ -1,7 +1,7 @@
 // What a row of metrics-table.ts is, and functions that make rows and read values.
 
-import type { Clock } from "../../engine/base/clock.ts";
-import { MICROS_PER_SECOND } from "../../engine/base/units.ts";
+import type { Clock } from "../../base/clock.ts";
+import { MICROS_PER_SECOND } from "../../base/units.ts";
 import type { LatencyHistogram } from "../../operate/telemetry/latency-histogram.ts";
 import { byLabel, type Sample } from "../../operate/telemetry/metric-text.ts";
 import type { MetricRow } from "../../operate/telemetry/metrics.ts";

@@ -1,6 +1,6 @@
 // All metrics but those of rules: name, labels, help, and where the value comes from. docs/metrics.md explains them.
 
-import { MICROS_PER_SECOND } from "../../engine/base/units.ts";
+import { MICROS_PER_SECOND } from "../../base/units.ts";
 import { ON_STORE_FAILURE_NAMES } from "../../engine/domain/limit.ts";
 import { textOf } from "../../engine/domain/request.ts";
 import { ADMIN_ACTIONS, ADMIN_OUTCOMES } from "../../operate/http/admin-watch.ts";

@@ -1,9 +1,9 @@
 // Opens the decision log that the settings ask for: in the process's log, in a rotating file of its own, or in a pipe or a device.
 
 import { statSync } from "node:fs";
-import { ConfigError } from "../../engine/base/errors.ts";
-import type { LogFields } from "../../engine/base/log.ts";
-import { errorMessage } from "../../engine/base/thrown.ts";
+import { ConfigError } from "../../base/errors.ts";
+import type { LogFields } from "../../base/log.ts";
+import { errorMessage } from "../../base/thrown.ts";
 import { DecisionLog } from "../../operate/telemetry/decision-log.ts";
 import { LogOutput } from "../../operate/telemetry/log-output.ts";
 import type { RateLimitedLog } from "../../operate/telemetry/rate-limited-log.ts";

@@ -1,6 +1,5 @@
 // Everything that listens: the gRPC port with its services, the HTTP port with its pages, and the certificates.
 
-import type { HeaderDialect } from "../../grpc/header-dialects.ts";
 import { ReserveService, SettleService } from "../../grpc/rls/budgets.ts";
 import { createJsonEndpoint, httpStatusOf, JSON_BYTES_MAX } from "../../grpc/rls/json.ts";
 import type { MetadataMode } from "../../grpc/rls/metadata.ts";
@@ -20,7 +19,8 @@ import { type AdminSources, openAdminServer, openMetricsServer } from "../../ope
 import { Tokens } from "../../operate/http/tokens.ts";
 import { openNodeMetrics } from "../../operate/telemetry/node-metrics.ts";
 import { httpCalls, rpcCalls } from "../../operate/telemetry/traces/call-tracer.ts";
-import type { Settings } from "../settings.ts";
+import type { HeaderDialect } from "../../settings/header-dialects.ts";
+import type { Settings } from "../../settings/settings.ts";
 import type { AppParts } from "./app-parts.ts";
 import { watchConditions } from "./condition-watch.ts";
 import { readConfig } from "./config-page.ts";

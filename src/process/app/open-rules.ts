@@ -1,10 +1,10 @@
 // Chooses the source of rules: files, or a control plane with optional files.
 
-import type { Log } from "../../engine/base/log.ts";
+import type { Log } from "../../base/log.ts";
 import type { CompileOptions } from "../../engine/rules/compile.ts";
 import { Reloader } from "../../rule-sources/files/reload.ts";
 import type { ControlPlane } from "../../rule-sources/xds/ads-stream.ts";
-import type { Settings } from "../settings.ts";
+import type { Settings } from "../../settings/settings.ts";
 import type { AppOptions } from "./app-options.ts";
 
 type RulesOptions = Pick<AppOptions, "settings" | "clock" | "version"> & { readonly logger: Log };

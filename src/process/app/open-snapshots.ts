@@ -1,10 +1,10 @@
 // Makes the snapshots that MEMORY_SNAPSHOT asks for, and opens and closes them.
 
-import { ConfigError } from "../../engine/base/errors.ts";
+import { ConfigError } from "../../base/errors.ts";
+import type { Store } from "../../engine/domain/store.ts";
+import type { Settings } from "../../settings/settings.ts";
 import { MemoryStore } from "../../stores/memory/memory-store.ts";
 import type { Snapshots } from "../../stores/memory/snapshot/snapshots.ts";
-import type { Store } from "../../stores/store.ts";
-import type { Settings } from "../settings.ts";
 import type { AppOptions } from "./app-options.ts";
 
 /** Least time for the last snapshot, in milliseconds, however short SHUTDOWN_GRACE is. */

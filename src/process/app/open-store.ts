@@ -1,11 +1,13 @@
 // Opens the store that the settings name. Around a shared store it puts what answers some takes locally.
 
-import type { Clock } from "../../engine/base/clock.ts";
-import { ConfigError } from "../../engine/base/errors.ts";
-import { invariant } from "../../engine/base/invariant.ts";
-import { MICROS_PER_MILLI } from "../../engine/base/units.ts";
+import type { Clock } from "../../base/clock.ts";
+import { ConfigError } from "../../base/errors.ts";
+import { invariant } from "../../base/invariant.ts";
+import { MICROS_PER_MILLI } from "../../base/units.ts";
 import { HOLDS_IN_MEMORY_MAX } from "../../engine/domain/limit.ts";
+import type { BucketMemory, LocalStore, ProcessCounts, Store, StoreHealth } from "../../engine/domain/store.ts";
 import type { Take } from "../../engine/domain/take.ts";
+import type { RedisSettings, Settings } from "../../settings/settings.ts";
 import type { Backend, SharedStore } from "../../stores/batching/shared-store.ts";
 import { CountersFirst, LocalCountersFirst } from "../../stores/counters/counters-first.ts";
 import { DenialMemory } from "../../stores/denials/denial-memory.ts";
@@ -15,11 +17,9 @@ import type { ProcessRegister } from "../../stores/process-register.ts";
 import type { AsideOptions as RedisAside } from "../../stores/redis/aside.ts";
 import type { ClusterStoreOptions } from "../../stores/redis/cluster-store.ts";
 import { SeveralStores } from "../../stores/sharded/sharded-calls.ts";
-import type { BucketMemory, LocalStore, ProcessCounts, Store, StoreHealth } from "../../stores/store.ts";
 import type { StoreObserver } from "../../stores/store-observer.ts";
 import { Leases } from "../../stores/sync/lease.ts";
 import { SyncStore } from "../../stores/sync/sync-store.ts";
-import type { RedisSettings, Settings } from "../settings.ts";
 
 /** How a shared store is asked what is no take. */
 export type StoreAside = RedisAside | PostgresAside;

@@ -1,6 +1,6 @@
 // Connects the top keys with the limiter that feeds them and the pages that show them, for this process or all that share its store.
 
-import { isoTime } from "../../engine/base/units.ts";
+import { isoTime } from "../../base/units.ts";
 import { textOf } from "../../engine/domain/request.ts";
 import type { Sample } from "../../operate/telemetry/metric-text.ts";
 import {

@@ -1,8 +1,8 @@
 // The addresses that pages listen on, and what happens if one can't be opened.
 
-import { cannotListen, listenTrouble } from "../../engine/base/cannot-listen.ts";
+import { cannotListen, listenTrouble } from "../../base/cannot-listen.ts";
 import type { Logger } from "../../operate/telemetry/logger.ts";
-import type { Settings } from "../settings.ts";
+import type { Settings } from "../../settings/settings.ts";
 
 /** The ports of pages, by the variables that set their addresses. */
 const VARIABLES = { http: "HOST and PORT", debug: "DEBUG_PORT", metrics: "PROMETHEUS_ADDR" } as const;

@@ -1,9 +1,9 @@
 // Reads what the other processes that share the store publish about themselves.
 
 import { hostname } from "node:os";
-import { type Clock, PROCESS_BEGAN_MS } from "../../engine/base/clock.ts";
-import { type LongWork, runInTurns } from "../../engine/base/long-work.ts";
-import { MICROS_PER_SECOND } from "../../engine/base/units.ts";
+import { type Clock, PROCESS_BEGAN_MS } from "../../base/clock.ts";
+import { type LongWork, runInTurns } from "../../base/long-work.ts";
+import { MICROS_PER_SECOND } from "../../base/units.ts";
 import { withTimeLimit } from "../../stores/batching/connecting.ts";
 import type { ProcessRegister } from "../../stores/process-register.ts";
 import { type ProcessReport, readReport } from "./process-report.ts";

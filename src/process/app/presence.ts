@@ -2,7 +2,7 @@
 // and hears the same of the others.
 
 import { randomUUID } from "node:crypto";
-import { waitAtMost } from "../../engine/base/wait-at-most.ts";
+import { waitAtMost } from "../../base/wait-at-most.ts";
 import type { ProcessRegister, RegisteredProcess } from "../../stores/process-register.ts";
 
 const BEAT_MS = 500;

@@ -1,7 +1,7 @@
 // What a process publishes for the others that share its store. Anyone who can write to the store can put anything there, so a report is
 // checked whole; one wrong field rejects it.
 
-import { isRecord, readRecord } from "../../engine/base/is-record.ts";
+import { isRecord, readRecord } from "../../base/is-record.ts";
 import type { ProcessState } from "../../operate/http/join-conditions.ts";
 import type { TopSummary } from "../../operate/telemetry/top/summary.ts";
 import type { TopWindow } from "../../operate/telemetry/top/top-keys.ts";

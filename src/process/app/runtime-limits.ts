@@ -1,8 +1,8 @@
 // Limits at run time: joins the process's table, its store and the sync of both, and answers operators.
 
-import { RequestError } from "../../engine/base/errors.ts";
-import { type LongWork, runInTurns } from "../../engine/base/long-work.ts";
-import { durationWords, isoTime, MICROS_PER_MILLI, MICROS_PER_SECOND } from "../../engine/base/units.ts";
+import { RequestError } from "../../base/errors.ts";
+import { type LongWork, runInTurns } from "../../base/long-work.ts";
+import { durationWords, isoTime, MICROS_PER_MILLI, MICROS_PER_SECOND } from "../../base/units.ts";
 import { UNIT_NAMES, Unit } from "../../engine/domain/limit.ts";
 import { oneByteOf, textOf } from "../../engine/domain/request.ts";
 import {

@@ -1,9 +1,9 @@
 // Gathers what GET /state shows, of this process and the others that share its store.
 
-import { DayClock } from "../../engine/base/clock.ts";
-import { sumOf } from "../../engine/base/counts.ts";
-import { runInTurns } from "../../engine/base/long-work.ts";
-import { isoTime } from "../../engine/base/units.ts";
+import { DayClock } from "../../base/clock.ts";
+import { sumOf } from "../../base/counts.ts";
+import { runInTurns } from "../../base/long-work.ts";
+import { isoTime } from "../../base/units.ts";
 import { textOf } from "../../engine/domain/request.ts";
 import type { Condition } from "../../operate/condition.ts";
 import { joinConditions, type ProcessState, viewConditions } from "../../operate/http/join-conditions.ts";

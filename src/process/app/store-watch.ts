@@ -1,6 +1,6 @@
 // Shows the state of the store and of the memory store's snapshots on the health pages, and waits a little for the store at the start.
 
-import { isoTime } from "../../engine/base/units.ts";
+import { isoTime } from "../../base/units.ts";
 import type { Snapshots } from "../../stores/memory/snapshot/snapshots.ts";
 import type { AppParts } from "./app-parts.ts";
 

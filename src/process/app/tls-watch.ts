@@ -1,8 +1,8 @@
 // Connects the certificates of the gRPC port with log, health and metrics: renewed, refused, or about to expire.
 
-import { WallClock } from "../../engine/base/clock.ts";
-import type { Log } from "../../engine/base/log.ts";
-import { isoTime, MICROS_PER_SECOND } from "../../engine/base/units.ts";
+import { WallClock } from "../../base/clock.ts";
+import type { Log } from "../../base/log.ts";
+import { isoTime, MICROS_PER_SECOND } from "../../base/units.ts";
 import { TlsFiles } from "../../grpc/transport/tls-files.ts";
 import type { AppParts } from "./app-parts.ts";
 

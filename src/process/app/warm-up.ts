@@ -1,9 +1,10 @@
 // Warms up before the process is ready, so that the first calls are as fast as later ones: runs calls until the engine has compiled
 // their path, and has the store answer some takes. It leaves no trace in counters or in the store.
 
-import type { Clock } from "../../engine/base/clock.ts";
+import type { Clock } from "../../base/clock.ts";
 import { hashBucketKey } from "../../engine/domain/key-bytes.ts";
 import { OnStoreFailure, OWN_LIMIT } from "../../engine/domain/limit.ts";
+import type { Store } from "../../engine/domain/store.ts";
 import { Mode, TakeGroup } from "../../engine/domain/take.ts";
 import { LocalFallback } from "../../engine/limiter/failure-policy.ts";
 import { Limiter } from "../../engine/limiter/limiter.ts";
@@ -15,7 +16,6 @@ import { RateLimitedLog } from "../../operate/telemetry/rate-limited-log.ts";
 import { LimitStatsBook } from "../../operate/telemetry/stats-book.ts";
 import { parseFile } from "../../rule-sources/files/parse-file.ts";
 import { MemoryStore } from "../../stores/memory/memory-store.ts";
-import type { Store } from "../../stores/store.ts";
 
 /** Set by tests: they start hundreds of services and need no fast first calls. */
 const IS_SHORT = Boolean(process.env.SHORT_WARM_UP);

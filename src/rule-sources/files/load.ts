@@ -1,7 +1,7 @@
 // Loads a rules directory: reads the files, parses them and has them compiled to a RuleSet.
 
-import { ConfigError } from "../../engine/base/errors.ts";
-import { type LongWork, runInTurns, runThrough } from "../../engine/base/long-work.ts";
+import { ConfigError } from "../../base/errors.ts";
+import { type LongWork, runInTurns, runThrough } from "../../base/long-work.ts";
 import { type CompileOptions, compileSteps } from "../../engine/rules/compile.ts";
 import { formatProblem, makeProblem } from "../../engine/rules/problems.ts";
 import type { RuleSet } from "../../engine/rules/rule-set.ts";

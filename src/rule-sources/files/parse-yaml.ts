@@ -2,7 +2,7 @@
 // converts the document.
 
 import { Composer, type CST, type Document, isMap, isSeq, LineCounter, Parser, type YAMLError } from "yaml";
-import { errorMessage } from "../../engine/base/thrown.ts";
+import { errorMessage } from "../../base/thrown.ts";
 import { makeProblem } from "../../engine/rules/problems.ts";
 import type { Place, Problem, SourceFile } from "../../engine/rules/source.ts";
 import { DEPTH_MAX, emptyScalar, TreeConverter } from "./yaml-tree.ts";

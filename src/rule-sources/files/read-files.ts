@@ -4,7 +4,7 @@ import { createHash } from "node:crypto";
 import { readdir, readFile, realpath, stat } from "node:fs/promises";
 import { join } from "node:path";
 import { setImmediate as nextTurn, setTimeout as pause } from "node:timers/promises";
-import { fileTrouble } from "../../engine/base/thrown.ts";
+import { fileTrouble } from "../../base/thrown.ts";
 
 /** Bounds of a rules directory. Beyond them the whole directory is refused. */
 const FILES_MAX = 10_000;

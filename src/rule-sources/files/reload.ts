@@ -1,9 +1,9 @@
 // Rules from a directory: loads them at the start and whenever the directory changes. The last good set stays in force until a new one
 // has loaded without errors (rule-source.ts).
 
-import type { Clock } from "../../engine/base/clock.ts";
-import { LatestRun } from "../../engine/base/latest-run.ts";
-import type { Log } from "../../engine/base/log.ts";
+import type { Clock } from "../../base/clock.ts";
+import { LatestRun } from "../../base/latest-run.ts";
+import type { Log } from "../../base/log.ts";
 import { type LoadOptions, loadError, loadRules } from "./load.ts";
 import { RuleSource } from "./rule-source.ts";
 

@@ -3,14 +3,14 @@
 // proto/, so that dumps of control planes in JSON become the same tree.
 
 import { isUtf8 } from "node:buffer";
-import { RequestError } from "../../engine/base/errors.ts";
-import { isRecord } from "../../engine/base/is-record.ts";
+import { RequestError } from "../../base/errors.ts";
+import { isRecord } from "../../base/is-record.ts";
+import { malformed, WireReader, WireType } from "../../base/wire.ts";
 import { UNIT_NAMES } from "../../engine/domain/limit.ts";
 import { refusedFile } from "../../engine/rules/problems.ts";
 import type { ScalarValue } from "../../engine/rules/scalar.ts";
 import { NODES_FAULT } from "../../engine/rules/schema.ts";
 import type { Place, ScalarNode, SourceFile, SourceNode } from "../../engine/rules/source.ts";
-import { malformed, WireReader, WireType } from "../../grpc/rls/wire.ts";
 
 /** Most messages nested in each other; protobuf libraries have the same bound. */
 const DEPTH_MAX = 100;

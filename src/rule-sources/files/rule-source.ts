@@ -1,9 +1,9 @@
 // A source of rules: files (reload.ts) or a control plane (rule-sources/xds/xds-rules.ts). Holds the rules in force and the results of
 // attempts to replace them, and reports them to subscribers, pages, metrics and the log.
 
-import type { Clock } from "../../engine/base/clock.ts";
-import type { ConfigError } from "../../engine/base/errors.ts";
-import type { Log, LogFields } from "../../engine/base/log.ts";
+import type { Clock } from "../../base/clock.ts";
+import type { ConfigError } from "../../base/errors.ts";
+import type { Log, LogFields } from "../../base/log.ts";
 import { formatProblem } from "../../engine/rules/problems.ts";
 import type { RuleSet } from "../../engine/rules/rule-set.ts";
 import type { Problem } from "../../engine/rules/source.ts";

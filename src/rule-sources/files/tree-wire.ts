@@ -1,7 +1,7 @@
 // Packs a parsed file into one array of numbers and one text, to pass it between threads. Both arrive at once, while cloning an object
 // per node would block the receiver as long as parsing took. engine/rules/source.ts defines the nodes.
 
-import type { LongWork } from "../../engine/base/long-work.ts";
+import type { LongWork } from "../../base/long-work.ts";
 import { refusedFile } from "../../engine/rules/problems.ts";
 import type { ScalarValue } from "../../engine/rules/scalar.ts";
 import { NODES_FAULT, NODES_MAX } from "../../engine/rules/schema.ts";

@@ -2,7 +2,7 @@
 // it quick, polling a hash of the contents makes it reliable.
 
 import { type FSWatcher, watch } from "node:fs";
-import { LatestRun } from "../../engine/base/latest-run.ts";
+import { LatestRun } from "../../base/latest-run.ts";
 import { type FileChoice, hashRuleFiles, readRuleFiles } from "./read-files.ts";
 
 /** How often the contents are hashed without an event: network mounts and swapped links cause no events. */

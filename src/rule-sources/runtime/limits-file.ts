@@ -2,9 +2,9 @@
 // last ones, and with the memory store the file is all that outlives the process.
 
 import { readFile } from "node:fs/promises";
-import type { Log } from "../../engine/base/log.ts";
-import { errorCode, errorMessage } from "../../engine/base/thrown.ts";
-import { isoTime } from "../../engine/base/units.ts";
+import type { Log } from "../../base/log.ts";
+import { errorCode, errorMessage } from "../../base/thrown.ts";
+import { isoTime } from "../../base/units.ts";
 import { type KeptLimit, keep } from "../../engine/runtime/runtime-limit.ts";
 import type { RuntimeTable } from "../../engine/runtime/runtime-table.ts";
 import { replaceFile } from "../files/replace-file.ts";

@@ -1,9 +1,9 @@
 // Carries out the steps of engine/runtime/runtime-replica.ts: asks the store twice a second, and keeps what it has in a file.
 
-import type { Clock } from "../../engine/base/clock.ts";
-import type { Log } from "../../engine/base/log.ts";
-import { runInTurns } from "../../engine/base/long-work.ts";
-import { errorMessage } from "../../engine/base/thrown.ts";
+import type { Clock } from "../../base/clock.ts";
+import type { Log } from "../../base/log.ts";
+import { runInTurns } from "../../base/long-work.ts";
+import { errorMessage } from "../../base/thrown.ts";
 import { RuntimeReplica, type RuntimeRequest } from "../../engine/runtime/runtime-replica.ts";
 import type { RuntimeTable } from "../../engine/runtime/runtime-table.ts";
 import { answerRuntime, type RuntimeStore } from "../../stores/runtime-store.ts";

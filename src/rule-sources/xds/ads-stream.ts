@@ -3,7 +3,7 @@
 
 import { readFileSync } from "node:fs";
 import { type ChannelCredentials, Client, type ClientDuplexStream, credentials, Metadata } from "@grpc/grpc-js";
-import { errorMessage } from "../../engine/base/thrown.ts";
+import { errorMessage } from "../../base/thrown.ts";
 import { type AnswerBounds, requestBytes } from "./discovery.ts";
 import type { StreamRequest } from "./session.ts";
 

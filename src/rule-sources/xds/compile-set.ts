@@ -1,7 +1,7 @@
 // Compiles a control plane's resources together with the rule files. Only mistakes in resources refuse the set; a file
 // with mistakes is left out.
 
-import { runInTurns } from "../../engine/base/long-work.ts";
+import { runInTurns } from "../../base/long-work.ts";
 import { type CompileOptions, type CompileResult, compileSteps } from "../../engine/rules/compile.ts";
 import { formatProblem } from "../../engine/rules/problems.ts";
 import type { RuleSet } from "../../engine/rules/rule-set.ts";

@@ -1,8 +1,8 @@
 // The messages on the stream (proto/envoy/service/discovery): writes requests, and reads answers, whose resources stay bytes.
 
 import { createHash } from "node:crypto";
-import type { LongWork } from "../../engine/base/long-work.ts";
-import { malformed, WireReader, WireType, WireWriter } from "../../grpc/rls/wire.ts";
+import type { LongWork } from "../../base/long-work.ts";
+import { malformed, WireReader, WireType, WireWriter } from "../../base/wire.ts";
 import type { StreamRequest } from "./session.ts";
 
 /** The type URL of the resources that the client asks for. */

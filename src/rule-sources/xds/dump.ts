@@ -1,8 +1,8 @@
 // Reads sets of a control plane from files, for commands: the file of RULES_CACHE, or JSON as control planes print it (proto3 JSON of
 // RateLimitConfig messages: one, a list, or the `resources` of an answer).
 
-import { isRecord } from "../../engine/base/is-record.ts";
-import { runThrough } from "../../engine/base/long-work.ts";
+import { isRecord } from "../../base/is-record.ts";
+import { runThrough } from "../../base/long-work.ts";
 import type { SourceFile } from "../../engine/rules/source.ts";
 import { parseHere } from "../files/parse-in-thread.ts";
 import { resourceFile } from "../files/resource-tree.ts";

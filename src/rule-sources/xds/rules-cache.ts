@@ -2,12 +2,12 @@
 // atomically, so a reader never finds half a set.
 
 import { readFile } from "node:fs/promises";
-import { isRecord } from "../../engine/base/is-record.ts";
-import { LatestRun } from "../../engine/base/latest-run.ts";
-import type { Log } from "../../engine/base/log.ts";
-import { runThrough } from "../../engine/base/long-work.ts";
-import { errorCode, errorMessage } from "../../engine/base/thrown.ts";
-import { isoTime } from "../../engine/base/units.ts";
+import { isRecord } from "../../base/is-record.ts";
+import { LatestRun } from "../../base/latest-run.ts";
+import type { Log } from "../../base/log.ts";
+import { runThrough } from "../../base/long-work.ts";
+import { errorCode, errorMessage } from "../../base/thrown.ts";
+import { isoTime } from "../../base/units.ts";
 import { replaceFile } from "../files/replace-file.ts";
 import { type DiscoveryAnswer, digestOf, RATE_LIMIT_TYPE, type WireResource } from "./discovery.ts";
 

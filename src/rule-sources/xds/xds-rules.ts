@@ -3,13 +3,13 @@
 // plane is away.
 
 import { createHash } from "node:crypto";
-import type { Clock } from "../../engine/base/clock.ts";
-import { ConfigError } from "../../engine/base/errors.ts";
-import { LatestRun } from "../../engine/base/latest-run.ts";
-import type { Log } from "../../engine/base/log.ts";
-import { runInTurns } from "../../engine/base/long-work.ts";
-import { errorMessage } from "../../engine/base/thrown.ts";
-import { waitAtMost } from "../../engine/base/wait-at-most.ts";
+import type { Clock } from "../../base/clock.ts";
+import { ConfigError } from "../../base/errors.ts";
+import { LatestRun } from "../../base/latest-run.ts";
+import type { Log } from "../../base/log.ts";
+import { runInTurns } from "../../base/long-work.ts";
+import { errorMessage } from "../../base/thrown.ts";
+import { waitAtMost } from "../../base/wait-at-most.ts";
 import { textOf } from "../../engine/domain/request.ts";
 import type { CompileOptions } from "../../engine/rules/compile.ts";
 import { formatProblem } from "../../engine/rules/problems.ts";

@@ -4,8 +4,8 @@
 
 import type { Limit } from "../../engine/domain/limit.ts";
 import type { LimitStats } from "../../engine/domain/stats.ts";
+import type { SettleListener } from "../../engine/domain/store.ts";
 import { Mode, type TakeGroup } from "../../engine/domain/take.ts";
-import type { SettleListener } from "../store.ts";
 
 /** Numbers of a group's head (takes, latest time of payment, flags), and of a take (see `add`). */
 export const HEAD_NUMBERS = 3;

@@ -3,8 +3,8 @@
 import { readFileSync } from "node:fs";
 import { isIP } from "node:net";
 import type { ConnectionOptions } from "node:tls";
-import { errorCode } from "../../engine/base/thrown.ts";
-import type { ClientTls } from "../store-address.ts";
+import { errorCode } from "../../base/thrown.ts";
+import type { ClientTls } from "../../settings/store-address.ts";
 
 /** TLS options for a connection to this host; undefined for a Unix socket. Throws if a file can't be read. */
 export function readClientTls(tls: ClientTls, host: string | undefined): ConnectionOptions {

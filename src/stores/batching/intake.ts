@@ -8,12 +8,12 @@
 // - What is to be given back joins the takes of its queue (give-backs.ts), only while the breaker is closed.
 // - Only `#onTurnEnd` sends, once a turn, so a caller that takes again when it is answered waits for the next turn.
 
-import { StoreError } from "../../engine/base/errors.ts";
-import { MICROS_PER_MILLI } from "../../engine/base/units.ts";
+import { StoreError } from "../../base/errors.ts";
+import { MICROS_PER_MILLI } from "../../base/units.ts";
 import { OWN_LIMIT } from "../../engine/domain/limit.ts";
+import type { SettleListener } from "../../engine/domain/store.ts";
 import { Source, TakeGroup, Verdict } from "../../engine/domain/take.ts";
 import { costToReturn } from "../../engine/domain/verdict.ts";
-import type { SettleListener } from "../store.ts";
 import type { Batch } from "./batch.ts";
 import { Breaker } from "./breaker.ts";
 import { GiveBacks } from "./give-backs.ts";

@@ -1,8 +1,8 @@
 // Options of all stores that takes travel to in batches, with their defaults.
 
-import { type Clock, SystemClock } from "../../engine/base/clock.ts";
-import type { StoreError } from "../../engine/base/errors.ts";
-import { MICROS_PER_MILLI } from "../../engine/base/units.ts";
+import { type Clock, SystemClock } from "../../base/clock.ts";
+import type { StoreError } from "../../base/errors.ts";
+import { MICROS_PER_MILLI } from "../../base/units.ts";
 import type { Take } from "../../engine/domain/take.ts";
 import { SILENT_STORE_OBSERVER, type StoreObserver } from "../store-observer.ts";
 import { BREAKER_DEFAULTS, type BreakerOptions } from "./breaker.ts";

@@ -2,11 +2,11 @@
 // keeps the register.
 
 import { randomUUID } from "node:crypto";
-import type { Clock } from "../../engine/base/clock.ts";
-import { MICROS_PER_MILLI } from "../../engine/base/units.ts";
-import { waitAtMost } from "../../engine/base/wait-at-most.ts";
+import type { Clock } from "../../base/clock.ts";
+import { MICROS_PER_MILLI } from "../../base/units.ts";
+import { waitAtMost } from "../../base/wait-at-most.ts";
+import type { ProcessCounts } from "../../engine/domain/store.ts";
 import { PROCESS_GONE_MS, type ProcessRegister } from "../process-register.ts";
-import type { ProcessCounts } from "../store.ts";
 
 const BEAT_MS = 1_000;
 /** Second report of a process, so that processes that start together soon count each other. */

@@ -3,7 +3,7 @@
 // was paid, and opened a hold), remaining, wait, reset, time of payment or count, capped hits. At the end, for each bucket whose holds have
 // ended, the place of its key and their number.
 
-import { StoreError } from "../../engine/base/errors.ts";
+import { StoreError } from "../../base/errors.ts";
 import { Mode, type Outcome, type TakeGroup, type Verdict } from "../../engine/domain/take.ts";
 import type { Batch, BatchedGroup } from "./batch.ts";
 

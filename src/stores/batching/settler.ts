@@ -9,12 +9,12 @@
 // - The breaker hears of each group once: as a success if the server answered it, as a failure if it got no answer in time. Groups of a batch
 //   that was redirected count as failures nowhere.
 
-import { StoreError } from "../../engine/base/errors.ts";
-import { MICROS_PER_SECOND } from "../../engine/base/units.ts";
+import { StoreError } from "../../base/errors.ts";
+import { MICROS_PER_SECOND } from "../../base/units.ts";
 import { HOLDS_FULL_ERROR } from "../../engine/domain/limit.ts";
+import type { SettleListener } from "../../engine/domain/store.ts";
 import { type TakeGroup, Verdict } from "../../engine/domain/take.ts";
 import { costToReturn } from "../../engine/domain/verdict.ts";
-import type { SettleListener } from "../store.ts";
 import type { Batch, BatchedGroup, BatchedTake } from "./batch.ts";
 import type { Breaker } from "./breaker.ts";
 import type { GiveBacks } from "./give-backs.ts";

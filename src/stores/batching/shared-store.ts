@@ -1,10 +1,10 @@
 // The store that processes share, on any server or servers: passes takes to its backend, counts processes. openRedisStore, openClusterStore and
 // openPostgresStore make it around their own backends.
 
-import type { Clock } from "../../engine/base/clock.ts";
+import type { Clock } from "../../base/clock.ts";
+import type { SettleListener, Store, StoreHealth } from "../../engine/domain/store.ts";
 import type { TakeGroup } from "../../engine/domain/take.ts";
 import type { ProcessRegister } from "../process-register.ts";
-import type { SettleListener, Store, StoreHealth } from "../store.ts";
 import { ProcessCount } from "./process-count.ts";
 
 /** One server that keeps buckets (intake.ts), or several that do so together. */

@@ -3,6 +3,7 @@
 //
 // The store of counters gets groups that have nothing else in them, with the modes that engine/counters/counter-settlement.ts explains.
 
+import { type LocalStore, NOBODY, type SettleListener, type Store } from "../../engine/domain/store.ts";
 import {
   copyAnswer,
   copyQuestion,
@@ -15,7 +16,6 @@ import {
   Verdict,
 } from "../../engine/domain/take.ts";
 import { endOfDescriptor, isAnyOver, isGroupRefused } from "../../engine/domain/verdict.ts";
-import { type LocalStore, NOBODY, type SettleListener, type Store } from "../store.ts";
 
 export interface CountersOptions {
   /** STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT: a call that is over charges only the counters that are over. */

@@ -1,12 +1,12 @@
 // Refuses what a shared store has just refused, without asking the store again. It is always in front of that store, so a caller that is
 // over its limit and keeps calling costs a look-up in memory.
 
-import type { Clock } from "../../engine/base/clock.ts";
+import type { Clock } from "../../base/clock.ts";
 import type { Limit } from "../../engine/domain/limit.ts";
+import { type BucketMemory, NOBODY, type SettleListener, type Store } from "../../engine/domain/store.ts";
 import { isOver, Mode, Outcome, Source, type Take, type TakeGroup, Verdict } from "../../engine/domain/take.ts";
 import { endOfDescriptor, VerdictFold } from "../../engine/domain/verdict.ts";
 import { type LastAnswer, noteAnswer, remainingOf, resetUsOf, tellsWaits, waitUsOf } from "../last-answer.ts";
-import { type BucketMemory, NOBODY, type SettleListener, type Store } from "../store.ts";
 
 /** Answers are used for this long at most after their question was sent; a refund, reset or loss elsewhere shows here as late. */
 export const DENIAL_US_MAX = 1_000_000;

@@ -1,13 +1,13 @@
 // The buckets of a memory store: a record of fixed size each, found by the hash of its key. A record does not move while its bucket lives, so a
 // bucket's size does not depend on its key, and a walk over the records misses none. Settlement and time are elsewhere.
 
+import { type ClockShift, NO_SHIFT } from "../../base/clock.ts";
+import { Reserved } from "../../base/reserved.ts";
+import { divideUp, MICROS_PER_SECOND } from "../../base/units.ts";
 import { HoldBook } from "../../engine/algorithms/hold-book.ts";
 import type { LogState } from "../../engine/algorithms/log-state.ts";
 import { NumberLists } from "../../engine/algorithms/number-lists.ts";
 import type { BucketAccess, BucketNumbers, WorkingBucket } from "../../engine/algorithms/working-bucket.ts";
-import { type ClockShift, NO_SHIFT } from "../../engine/base/clock.ts";
-import { Reserved } from "../../engine/base/reserved.ts";
-import { divideUp, MICROS_PER_SECOND } from "../../engine/base/units.ts";
 import { isHashAt, type KeyHash, readHash, writeHash } from "../../engine/domain/key-bytes.ts";
 import { Algorithm, HOLDS_PER_BUCKET_MAX } from "../../engine/domain/limit.ts";
 import { GROUP_WEIGHT_MAX } from "../../engine/domain/take.ts";

@@ -1,13 +1,13 @@
 // Keeps buckets in the memory of this process. A group is settled before `take` returns. The buckets end with the process, unless snapshot/ keeps
 // a copy in a file.
 
+import type { Clock } from "../../base/clock.ts";
+import { divideDown, MICROS_PER_SECOND } from "../../base/units.ts";
 import { Settlement } from "../../engine/algorithms/settlement.ts";
-import type { Clock } from "../../engine/base/clock.ts";
-import { divideDown, MICROS_PER_SECOND } from "../../engine/base/units.ts";
 import { CounterSettlement } from "../../engine/counters/counter-settlement.ts";
 import { newHash } from "../../engine/domain/key-bytes.ts";
+import type { LocalStore } from "../../engine/domain/store.ts";
 import { type Take, type TakeGroup, Verdict } from "../../engine/domain/take.ts";
-import type { LocalStore } from "../store.ts";
 import { SILENT_STORE_OBSERVER, type StoreObserver } from "../store-observer.ts";
 import { Buckets, type MemoryBounds } from "./buckets.ts";
 

@@ -1,6 +1,6 @@
 // Limits at run time of the memory store: the table of the process is all there is.
 
-import type { Clock } from "../../engine/base/clock.ts";
+import type { Clock } from "../../base/clock.ts";
 import type { RuntimeWrite, RuntimeWritten } from "../../engine/runtime/runtime-replica.ts";
 import type { RuntimeTable } from "../../engine/runtime/runtime-table.ts";
 import type { RuntimeStore } from "../runtime-store.ts";

@@ -2,11 +2,11 @@
 // that no load keeps them waiting; while it can't be had, they go over one that carries takes.
 
 import { setTimeout as sleep } from "node:timers/promises";
-import type { Clock } from "../../engine/base/clock.ts";
-import { StoreError } from "../../engine/base/errors.ts";
+import type { Clock } from "../../base/clock.ts";
+import { StoreError } from "../../base/errors.ts";
+import type { PostgresTarget } from "../../settings/store-address.ts";
 import { withTimeLimit } from "../batching/connecting.ts";
 import type { ServerTime } from "../batching/server-time.ts";
-import type { PostgresTarget } from "../store-address.ts";
 import { storedKey } from "./batch.ts";
 import type { PostgresConnection, Rows } from "./connect.ts";
 import { describeTrouble } from "./connect-trouble.ts";

@@ -5,8 +5,8 @@ import { randomUUID } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { Socket } from "node:net";
 import { Client, type ClientConfig, type QueryArrayConfig } from "pg";
+import type { PostgresTarget } from "../../settings/store-address.ts";
 import { readClientTls, SilenceError, withTimeLimit } from "../batching/connecting.ts";
-import type { PostgresTarget } from "../store-address.ts";
 import { isRefusal } from "./refusals.ts";
 
 /** Settings of every session. */

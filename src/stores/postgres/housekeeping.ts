@@ -1,7 +1,7 @@
 // Housekeeping (sql/housekeeping.sql), over its own connection: what has expired is deleted, however busy the other connections are. What
 // fails is done at the next time; takes report trouble that lasts.
 
-import type { Clock } from "../../engine/base/clock.ts";
+import type { Clock } from "../../base/clock.ts";
 import { SilenceError, withTimeLimit } from "../batching/connecting.ts";
 import type { PostgresLink } from "./link.ts";
 

@@ -1,11 +1,11 @@
 // A connection to PostgreSQL, which carries one call at a time: how it is set up, and what is tested before takes use it.
 
-import type { Clock } from "../../engine/base/clock.ts";
-import { InvariantError } from "../../engine/base/invariant.ts";
+import type { Clock } from "../../base/clock.ts";
+import { InvariantError } from "../../base/invariant.ts";
+import type { PostgresTarget } from "../../settings/store-address.ts";
 import { withTimeLimit } from "../batching/connecting.ts";
 import { Link, type LinkEvents } from "../batching/link.ts";
 import type { ServerTime } from "../batching/server-time.ts";
-import type { PostgresTarget } from "../store-address.ts";
 import { openConnection, type PostgresConnection, type SessionSettings } from "./connect.ts";
 import { describeTrouble, nameOfTarget, SharedSessionError } from "./connect-trouble.ts";
 import { LOCK_BUCKETS, WRITE_BUCKETS } from "./locked-takes.ts";

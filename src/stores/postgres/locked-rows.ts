@@ -1,11 +1,11 @@
 // The rows of one call, from the moment they are locked until they are written: the settlement reads and changes them here, as the
 // memory store's buckets. sql/tables.sql says what a row has.
 
+import { AMOUNT_MAX } from "../../base/units.ts";
 import { HoldBook, type KeptHold } from "../../engine/algorithms/hold-book.ts";
 import { ID_BYTES_MAX } from "../../engine/algorithms/hold-tables.ts";
 import { LogState, unpackLog } from "../../engine/algorithms/log-state.ts";
 import { type BucketAccess, type WorkingBucket, windowUsOf } from "../../engine/algorithms/working-bucket.ts";
-import { AMOUNT_MAX } from "../../engine/base/units.ts";
 import { type KeyHash, keyedOf } from "../../engine/domain/key-bytes.ts";
 import { Algorithm, HOLDS_IN_MEMORY_MAX, type Limit } from "../../engine/domain/limit.ts";
 import { LimitStats } from "../../engine/domain/stats.ts";

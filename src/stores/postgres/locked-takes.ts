@@ -2,8 +2,8 @@
 // (sql/locked_takes.sql). Nobody hears an answer before the commit is confirmed. Two round trips. A process that stops between them loses its
 // session and so its locks (`idle_in_transaction_session_timeout`, connect.ts), and takes that became too late meanwhile are not written.
 
+import type { Clock } from "../../base/clock.ts";
 import { Settlement } from "../../engine/algorithms/settlement.ts";
-import type { Clock } from "../../engine/base/clock.ts";
 import { CounterSettlement } from "../../engine/counters/counter-settlement.ts";
 import { keyedOf } from "../../engine/domain/key-bytes.ts";
 import { copyQuestion, Mode, Outcome, type Take, TakeGroup, Verdict } from "../../engine/domain/take.ts";

@@ -4,16 +4,16 @@
 
 import { randomUUID } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
-import { StoreError } from "../../engine/base/errors.ts";
-import { MICROS_PER_MILLI } from "../../engine/base/units.ts";
+import { StoreError } from "../../base/errors.ts";
+import { MICROS_PER_MILLI } from "../../base/units.ts";
+import type { SettleListener } from "../../engine/domain/store.ts";
 import type { TakeGroup } from "../../engine/domain/take.ts";
+import type { PostgresTarget } from "../../settings/store-address.ts";
 import { Intake, type ProbeBucket } from "../batching/intake.ts";
 import type { LinkEvents } from "../batching/link.ts";
 import { type BatchingOptions, completeOptions } from "../batching/options.ts";
 import type { ReplyReader } from "../batching/reply.ts";
 import { type Backend, SharedStore } from "../batching/shared-store.ts";
-import type { SettleListener } from "../store.ts";
-import type { PostgresTarget } from "../store-address.ts";
 import { type Aside, openAside } from "./aside.ts";
 import { isPlain, PostgresBatch, storedKey } from "./batch.ts";
 import type { PostgresConnection, SessionSettings } from "./connect.ts";

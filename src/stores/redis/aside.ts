@@ -1,9 +1,9 @@
 // Commands to Redis that carry no takes: the register of processes, and limits at run time.
 
-import type { Clock } from "../../engine/base/clock.ts";
-import { StoreError } from "../../engine/base/errors.ts";
-import { isRecord } from "../../engine/base/is-record.ts";
-import { MICROS_PER_MILLI } from "../../engine/base/units.ts";
+import type { Clock } from "../../base/clock.ts";
+import { StoreError } from "../../base/errors.ts";
+import { isRecord } from "../../base/is-record.ts";
+import { MICROS_PER_MILLI } from "../../base/units.ts";
 import type { RedisNode } from "./redis-node.ts";
 
 /** Where these commands go. */

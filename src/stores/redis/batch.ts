@@ -3,7 +3,7 @@
 // neither side has to write or parse digits.
 
 import { endianness } from "node:os";
-import { MICROS_PER_SECOND } from "../../engine/base/units.ts";
+import { MICROS_PER_SECOND } from "../../base/units.ts";
 import { Algorithm } from "../../engine/domain/limit.ts";
 import { type TakeGroup, weightOf } from "../../engine/domain/take.ts";
 import { Batch, HEAD_NUMBERS, type ServerTimes, TAKE_NUMBERS } from "../batching/batch.ts";

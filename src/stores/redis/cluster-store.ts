@@ -11,14 +11,14 @@
 // - A node is dropped when the topology gives it no slot, it owns none from before, and no redirection has named it for AWAITED_US. What it was to
 //   give back goes to the present owners of the slots, or is counted.
 
-import { StoreError } from "../../engine/base/errors.ts";
+import { StoreError } from "../../base/errors.ts";
+import type { SettleListener } from "../../engine/domain/store.ts";
 import { type TakeGroup, Verdict } from "../../engine/domain/take.ts";
+import type { TcpAddress } from "../../settings/store-address.ts";
 import type { Receipt } from "../batching/give-backs.ts";
 import { completeOptions } from "../batching/options.ts";
 import { type Backend, SharedStore } from "../batching/shared-store.ts";
 import { ShardedCalls, type Shards } from "../sharded/sharded-calls.ts";
-import type { SettleListener } from "../store.ts";
-import type { TcpAddress } from "../store-address.ts";
 import type { AsideOptions } from "./aside.ts";
 import type { RedisBatch } from "./batch.ts";
 import { ClusterTags, keySlot, SLOTS } from "./cluster-tags.ts";

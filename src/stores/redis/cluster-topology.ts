@@ -1,9 +1,9 @@
 // Follows which primary serves which slots of a Redis Cluster: asks a node at intervals, and sooner when a call has failed or was
 // redirected. The owner decides what to do with the answer.
 
-import { errorMessage } from "../../engine/base/thrown.ts";
+import { errorMessage } from "../../base/thrown.ts";
+import type { RedisAccess, TcpAddress } from "../../settings/store-address.ts";
 import { withTimeLimit } from "../batching/connecting.ts";
-import type { RedisAccess, TcpAddress } from "../store-address.ts";
 import { SLOTS } from "./cluster-tags.ts";
 import { openConnection, type RedisConnection } from "./connect.ts";
 import { describeTrouble } from "./connect-trouble.ts";

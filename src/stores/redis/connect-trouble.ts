@@ -1,6 +1,6 @@
 // Says in one sentence why Redis can't be used. Never quotes a password: only known parts of Redis's messages are used.
 
-import { errorCode } from "../../engine/base/thrown.ts";
+import { errorCode } from "../../base/thrown.ts";
 import {
   describeConnectError,
   HUNG_UP,

@@ -4,8 +4,8 @@
 
 import { readFileSync } from "node:fs";
 import { Command, Redis, type RedisOptions } from "ioredis";
+import type { RedisAccess, RedisAddress } from "../../settings/store-address.ts";
 import { readClientTls, SilenceError, withTimeLimit } from "../batching/connecting.ts";
-import type { RedisAccess, RedisAddress } from "../store-address.ts";
 import { isReplyError } from "./refusals.ts";
 
 /** A server and how to reach it. */

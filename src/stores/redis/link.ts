@@ -1,10 +1,10 @@
 // A connection to Redis: how its server is found, and what is tested before takes use it.
 
-import type { Clock } from "../../engine/base/clock.ts";
+import type { Clock } from "../../base/clock.ts";
+import type { RedisAddress } from "../../settings/store-address.ts";
 import { withTimeLimit } from "../batching/connecting.ts";
 import { Link, type LinkEvents } from "../batching/link.ts";
 import type { ServerTime } from "../batching/server-time.ts";
-import type { RedisAddress } from "../store-address.ts";
 import { packNumbers } from "./batch.ts";
 import { openConnection, type RedisConnection, type RedisTarget } from "./connect.ts";
 import { describeConnectTrouble, describeTrouble, FindError, nameOfTarget, WrongRoleError } from "./connect-trouble.ts";

@@ -1,6 +1,6 @@
 // The register of processes in Redis: a hash of beats and a hash of longer reports, with one hash tag.
 
-import { MICROS_PER_MILLI } from "../../engine/base/units.ts";
+import { MICROS_PER_MILLI } from "../../base/units.ts";
 import {
   PROCESS_GONE_MS,
   type ProcessRegister,

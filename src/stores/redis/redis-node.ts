@@ -2,15 +2,15 @@
 // cluster has several, and every batch has keys of one queue. A batch is sent again only if Redis refused it before it ran anything: after
 // NOSCRIPT, and in a cluster after MOVED, ASK, TRYAGAIN, and for a short time CLUSTERDOWN.
 
-import { StoreError } from "../../engine/base/errors.ts";
-import { MICROS_PER_MILLI } from "../../engine/base/units.ts";
+import { StoreError } from "../../base/errors.ts";
+import { MICROS_PER_MILLI } from "../../base/units.ts";
+import type { SettleListener } from "../../engine/domain/store.ts";
 import type { TakeGroup } from "../../engine/domain/take.ts";
 import type { ServerTimes } from "../batching/batch.ts";
 import { Intake, type ProbeBucket } from "../batching/intake.ts";
 import type { BatchingOptions, CompleteOptions } from "../batching/options.ts";
 import { isReplyTo, ReplyReader } from "../batching/reply.ts";
 import type { Backend } from "../batching/shared-store.ts";
-import type { SettleListener } from "../store.ts";
 import { RedisBatch, unpackNumbers } from "./batch.ts";
 import type { ClusterTags } from "./cluster-tags.ts";
 import type { RedisConnection } from "./connect.ts";

@@ -3,7 +3,7 @@
 
 import { createHash } from "node:crypto";
 import { readFileSync } from "node:fs";
-import { InvariantError } from "../../engine/base/invariant.ts";
+import { InvariantError } from "../../base/invariant.ts";
 
 /** The script as Redis knows it. */
 export interface Script {

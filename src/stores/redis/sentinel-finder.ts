@@ -1,9 +1,9 @@
 // Finds the primary that sentinels know by a name, and learns of its changes from them. Sentinels are asked one after another, the next one
 // as soon as one is slow; sentinels that they name are asked too. The link checks whether the found server is a primary.
 
+import type { RedisAccess, RedisAddress, TcpAddress } from "../../settings/store-address.ts";
 import { withTimeLimit } from "../batching/connecting.ts";
 import { Link, type LinkEvents } from "../batching/link.ts";
-import type { RedisAccess, RedisAddress, TcpAddress } from "../store-address.ts";
 import { openConnection, type RedisConnection, type RedisTarget } from "./connect.ts";
 import { describeTrouble, FindError, nameOfTarget } from "./connect-trouble.ts";
 import { firstAnswer } from "./first-answer.ts";

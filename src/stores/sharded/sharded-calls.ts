@@ -1,8 +1,9 @@
 // Settles calls whose buckets lie at several shards: nodes of a cluster, or two stores. No shard can settle such a call alone, so each shard
 // settles its part as a group of its own, all at the same time. If the call is refused, the payments of its parts are given back by receipt.
 
-import type { StoreError } from "../../engine/base/errors.ts";
-import { getOrInsert } from "../../engine/base/get-or-insert.ts";
+import type { StoreError } from "../../base/errors.ts";
+import { getOrInsert } from "../../base/get-or-insert.ts";
+import { NOBODY, type SettleListener, type Store } from "../../engine/domain/store.ts";
 import {
   copyAnswer,
   copyQuestion,
@@ -16,7 +17,6 @@ import {
   Verdict,
 } from "../../engine/domain/take.ts";
 import { collectReturns, costToReturn, isAnyOver, isGroupRefused } from "../../engine/domain/verdict.ts";
-import { NOBODY, type SettleListener, type Store } from "../store.ts";
 
 /** Servers or stores, each of which keeps a part of all buckets. A shard settles all takes of a group as one. */
 export interface Shards {

@@ -1,12 +1,12 @@
 // sync: lease. A process pays some tokens of a busy bucket in advance and spends them in memory. Tokens that it has not spent in time are
 // given back by receipt. sync-store.ts settles calls with it. Everything here is synchronous, and nothing throws.
 
-import type { Clock } from "../../engine/base/clock.ts";
-import { divideDown } from "../../engine/base/units.ts";
+import type { Clock } from "../../base/clock.ts";
+import { divideDown } from "../../base/units.ts";
 import { ALGORITHM_TRAITS, type Limit } from "../../engine/domain/limit.ts";
+import type { Store } from "../../engine/domain/store.ts";
 import { Kind, Mode, Outcome, Source, type Take, TakeGroup } from "../../engine/domain/take.ts";
 import { type LastAnswer, noteAnswer, remainingOf, resetUsOf } from "../last-answer.ts";
-import type { Store } from "../store.ts";
 
 /** A lease is spent or given back within this time. */
 const LEASE_US = 200_000;

@@ -7,8 +7,9 @@
 //   ask for in addition (`prefetch`) travels in its own group.
 // - The call's own group is written only while its generation is the same; `SplitCall` keeps copies.
 
-import type { Clock } from "../../engine/base/clock.ts";
+import type { Clock } from "../../base/clock.ts";
 import { Sync } from "../../engine/domain/limit.ts";
+import { type BucketMemory, NOBODY, type SettleListener, type Store } from "../../engine/domain/store.ts";
 import {
   copyAnswer,
   copyQuestion,
@@ -22,7 +23,6 @@ import {
   Verdict,
 } from "../../engine/domain/take.ts";
 import { costToReturn, endOfDescriptor, isGroupRefused } from "../../engine/domain/verdict.ts";
-import { type BucketMemory, NOBODY, type SettleListener, type Store } from "../store.ts";
 import { type Leases, MAINTENANCE_MS } from "./lease.ts";
 
 /** Larger groups are assumed to name a bucket twice, which costs less than to compare all takes. */

@@ -5,9 +5,9 @@ import { readFileSync } from "node:fs";
 import http from "node:http";
 import https from "node:https";
 import { text } from "node:stream/consumers";
-import { isRecord } from "../../engine/base/is-record.ts";
-import { errorMessage, fileTrouble, unlessThrown } from "../../engine/base/thrown.ts";
-import { visible } from "../../engine/base/visible.ts";
+import { isRecord } from "../../base/is-record.ts";
+import { errorMessage, fileTrouble, unlessThrown } from "../../base/thrown.ts";
+import { visible } from "../../base/visible.ts";
 import type { WrittenEntry } from "../../engine/domain/request.ts";
 import { sayTrouble, type Terminal } from "./terminal.ts";
 

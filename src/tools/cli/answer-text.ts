@@ -1,8 +1,8 @@
 // Writes an answer of ShouldRateLimit as text for people or as JSON for machines.
 
-import { isRecord } from "../../engine/base/is-record.ts";
-import { durationWords } from "../../engine/base/units.ts";
-import { visible } from "../../engine/base/visible.ts";
+import { isRecord } from "../../base/is-record.ts";
+import { durationWords } from "../../base/units.ts";
+import { visible } from "../../base/visible.ts";
 import { typedText } from "../../engine/domain/entry-text.ts";
 import { type AnswerHeader, type AnswerStatus, type RateLimitAnswer, secondsOf } from "../mirror/answer.ts";
 import { type TypedDescriptor, unmetText } from "./arguments.ts";

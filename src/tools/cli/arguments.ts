@@ -1,7 +1,7 @@
 // What is typed on a command line: descriptors, addresses, and values that are read as settings are.
 
 import { type Command, InvalidArgumentError, Option } from "commander";
-import { visible } from "../../engine/base/visible.ts";
+import { visible } from "../../base/visible.ts";
 import { doubtOf, readTyped } from "../../engine/domain/entry-text.ts";
 import type { WrittenEntry } from "../../engine/domain/request.ts";
 import {
@@ -11,7 +11,7 @@ import {
   type SettingType,
   textLike,
   wholeNumber,
-} from "../../process/settings/value-types.ts";
+} from "../../settings/value-types.ts";
 import { paint, type Terminal } from "./terminal.ts";
 
 /** A descriptor as typed. */

@@ -1,8 +1,8 @@
 // `headgate ask`: sends real ShouldRateLimit requests over gRPC. How an answer looks is left to answer-text.ts.
 
 import { Client, credentials, type ServiceError, status } from "@grpc/grpc-js";
-import { type Clock, SystemClock } from "../../engine/base/clock.ts";
-import { visible } from "../../engine/base/visible.ts";
+import { type Clock, SystemClock } from "../../base/clock.ts";
+import { visible } from "../../base/visible.ts";
 import { SHOULD_RATE_LIMIT_PATH } from "../../grpc/transport/load-proto.ts";
 import { methodDefinition } from "../../grpc/transport/service-definitions.ts";
 import { type RateLimitAnswer, readMessage } from "../mirror/answer.ts";

@@ -1,7 +1,7 @@
 // `headgate buckets peek|reset`: shows single buckets of a running service, or resets them.
 
-import { durationWords } from "../../engine/base/units.ts";
-import { visible } from "../../engine/base/visible.ts";
+import { durationWords } from "../../base/units.ts";
+import { visible } from "../../base/visible.ts";
 import type { BucketView, SnapshotView } from "../../operate/http/bucket-pages.ts";
 import { askAdmin, askedDescriptor } from "./admin-call.ts";
 import { DESCRIPTORS, descriptorParser, someText, type TypedDescriptor, unmetText } from "./arguments.ts";

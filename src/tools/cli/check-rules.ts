@@ -1,6 +1,6 @@
 // `headgate check`: every problem of rule files, one line each, and a summary.
 
-import { visible } from "../../engine/base/visible.ts";
+import { visible } from "../../base/visible.ts";
 import { formatProblem } from "../../engine/rules/problems.ts";
 import type { RuleSet } from "../../engine/rules/rule-set.ts";
 import type { Problem } from "../../engine/rules/source.ts";

@@ -1,8 +1,8 @@
 // What `headgate doctor` finds in the answers of several processes, as JSON and as text. Pure.
 
-import { getOrInsert } from "../../engine/base/get-or-insert.ts";
-import { MICROS_PER_MILLI } from "../../engine/base/units.ts";
-import { visible } from "../../engine/base/visible.ts";
+import { getOrInsert } from "../../base/get-or-insert.ts";
+import { MICROS_PER_MILLI } from "../../base/units.ts";
+import { visible } from "../../base/visible.ts";
 import { joinConditions, viewConditions } from "../../operate/http/join-conditions.ts";
 import type { Information } from "../../operate/telemetry/limit-trends.ts";
 import { type Undecided, undecidedWords } from "../../operate/telemetry/undecided-calls.ts";

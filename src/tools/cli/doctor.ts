@@ -1,7 +1,7 @@
 // `headgate doctor`: asks the processes of a service what is wrong, and compares them.
 
-import { type Clock, SystemClock } from "../../engine/base/clock.ts";
-import { isRecord } from "../../engine/base/is-record.ts";
+import { type Clock, SystemClock } from "../../base/clock.ts";
+import { isRecord } from "../../base/is-record.ts";
 import { type AdminTarget, askAdmin } from "./admin-call.ts";
 import { askingAll, type ProgramCommand } from "./command.ts";
 import { doctorReport, doctorText, type Heard, type Silent, type State } from "./doctor-report.ts";

@@ -1,7 +1,7 @@
 // The lines of rule files that problems are about, with a caret under the place.
 
 import { readFile } from "node:fs/promises";
-import { visible } from "../../engine/base/visible.ts";
+import { visible } from "../../base/visible.ts";
 import type { Place } from "../../engine/rules/source.ts";
 import { paint, type Terminal } from "./terminal.ts";
 

@@ -1,6 +1,6 @@
 // Writes an explain report as text for people: entry by entry, what was tried and which limits apply.
 
-import { visible } from "../../engine/base/visible.ts";
+import { visible } from "../../base/visible.ts";
 import type {
   DescriptorReport,
   EntryReport,

@@ -1,6 +1,6 @@
 // Workflow commands of GitHub Actions: a problem becomes an annotation of its line.
 
-import { visible } from "../../engine/base/visible.ts";
+import { visible } from "../../base/visible.ts";
 import type { Place, Problem } from "../../engine/rules/source.ts";
 
 /** One annotation, as a line. Names of files are relative to the root of the checkout, where workflows run. */

@@ -2,8 +2,8 @@
 
 import { createReadStream } from "node:fs";
 import { createInterface } from "node:readline";
-import { ConfigError, RequestError } from "../../engine/base/errors.ts";
-import { errorCode, fileTrouble, unlessThrown } from "../../engine/base/thrown.ts";
+import { ConfigError, RequestError } from "../../base/errors.ts";
+import { errorCode, fileTrouble, unlessThrown } from "../../base/thrown.ts";
 import { readTyped } from "../../engine/domain/entry-text.ts";
 import { readAskedLimit } from "../../operate/http/read-asked-limit.ts";
 import type { PlacedLimit } from "../simulate/simulated-limits.ts";

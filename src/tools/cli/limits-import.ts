@@ -1,7 +1,7 @@
 // `headgate limits import`: sets what a file says, some hundred lines at a time.
 
-import { RequestError } from "../../engine/base/errors.ts";
-import { visible } from "../../engine/base/visible.ts";
+import { RequestError } from "../../base/errors.ts";
+import { visible } from "../../base/visible.ts";
 import type { SetAnswer } from "../../operate/http/limit-pages.ts";
 import { askAdmin } from "./admin-call.ts";
 import { type LimitLine, readLimits } from "./limit-lines.ts";

@@ -1,6 +1,6 @@
 // `headgate limits list` and `export`: shows limits at run time, and writes them as `import` reads them.
 
-import { visible } from "../../engine/base/visible.ts";
+import { visible } from "../../base/visible.ts";
 import { typedText } from "../../engine/domain/entry-text.ts";
 import { askAdmin } from "./admin-call.ts";
 import type { ServerFlags, ShownLimit } from "./limits-text.ts";

@@ -1,6 +1,6 @@
 // Shared by the `headgate limits` commands: the server's answers, and how they are printed.
 
-import { visible } from "../../engine/base/visible.ts";
+import { visible } from "../../base/visible.ts";
 import { typedText } from "../../engine/domain/entry-text.ts";
 import type { SetAnswer, SetLimit } from "../../operate/http/limit-pages.ts";
 import { RUNTIME_UNTIL_SECONDS_MAX, untilMs } from "../../operate/http/read-asked-limit.ts";

@@ -2,11 +2,11 @@
 // limits-list.ts read and write files of them; simulate-files.ts tries them on recorded calls.
 
 import { existsSync } from "node:fs";
-import { AMOUNT_MAX } from "../../engine/base/units.ts";
+import { AMOUNT_MAX } from "../../base/units.ts";
 import { typedText } from "../../engine/domain/entry-text.ts";
 import { UNIT_NAMES } from "../../engine/domain/limit.ts";
 import type { SetAnswer } from "../../operate/http/limit-pages.ts";
-import { oneOf } from "../../process/settings/value-types.ts";
+import { oneOf } from "../../settings/value-types.ts";
 import { askAdmin, askedDescriptor } from "./admin-call.ts";
 import { DESCRIPTORS, descriptorParser, expected, readAs, someText, type TypedDescriptor, whole } from "./arguments.ts";
 import { asking, type ProgramCommand } from "./command.ts";

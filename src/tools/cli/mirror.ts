@@ -1,9 +1,9 @@
 // `headgate mirror` and `headgate mirror replay`: options in, report out. What they do is in src/tools/mirror.
 
 import { Option } from "commander";
-import { type Clock, SystemClock } from "../../engine/base/clock.ts";
+import { type Clock, SystemClock } from "../../base/clock.ts";
 import { createLogger } from "../../operate/telemetry/logger.ts";
-import { LISTEN_ADDRESS, listOf, oneOf } from "../../process/settings/value-types.ts";
+import { LISTEN_ADDRESS, listOf, oneOf } from "../../settings/value-types.ts";
 import { IGNORABLE_FIELDS } from "../mirror/compare.ts";
 import { VALUE_MODES } from "../mirror/differences.ts";
 import type { ReplayFlags } from "../mirror/replay.ts";
@@ -112,7 +112,7 @@ async function runUntilStopped(
   const write = (line: string) => terminal.err(line);
   const logger = createLogger({ level: "info", format: "text", clock, secrets: [], write });
   const { runMirror } = await import("../mirror/run-mirror.ts");
-  const { readSettings } = await import("../../process/settings.ts");
+  const { readSettings } = await import("../../settings/settings.ts");
   const { httpHosts } = readSettings({ HTTP_HOSTS: terminal.env.HTTP_HOSTS });
   const running = await runMirror({ ...flags, answerFrom, httpHosts, clock, logger });
   await untilStopped();

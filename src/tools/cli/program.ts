@@ -2,7 +2,7 @@
 // takes longer than everything else.
 
 import { CommanderError, Option } from "commander";
-import { visibleLines } from "../../engine/base/visible.ts";
+import { visibleLines } from "../../base/visible.ts";
 import {
   DESCRIPTORS,
   descriptorParser,

@@ -1,7 +1,7 @@
 // `config_check` and `client`: envoyproxy/ratelimit's commands with their flags, run by `check` and `ask`.
 // docs/migrating.md says where they differ.
 
-import { BOOLEAN } from "../../process/settings/value-types.ts";
+import { BOOLEAN } from "../../settings/value-types.ts";
 import { parseAuthority, readAs, someText, type TypedDescriptor, textParser } from "./arguments.ts";
 import type { ProgramCommand } from "./command.ts";
 import type { Terminal } from "./terminal.ts";

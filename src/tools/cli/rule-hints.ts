@@ -1,6 +1,6 @@
 // Hints of `headgate check`: rules that do what they say, and perhaps not what was meant. Hints are not problems.
 
-import { AMOUNT_MAX } from "../../engine/base/units.ts";
+import { AMOUNT_MAX } from "../../base/units.ts";
 import { Algorithm, type Limit } from "../../engine/domain/limit.ts";
 import { textOf } from "../../engine/domain/request.ts";
 import { Kind } from "../../engine/domain/take.ts";
@@ -10,7 +10,7 @@ import { formatPlace } from "../../engine/rules/problems.ts";
 import type { Rule, RuleSet } from "../../engine/rules/rule-set.ts";
 import { isInResource } from "../../engine/rules/source.ts";
 import { allRules, rulesOfTiers } from "../../engine/rules/tiers.ts";
-import type { Settings } from "../../process/settings.ts";
+import type { Settings } from "../../settings/settings.ts";
 import { calendarHints } from "./calendar-hints.ts";
 import { count } from "./terminal.ts";
 

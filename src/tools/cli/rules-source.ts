@@ -2,16 +2,16 @@
 
 import { stat } from "node:fs/promises";
 import { buffer } from "node:stream/consumers";
-import { errorCode, errorMessage } from "../../engine/base/thrown.ts";
-import { visible } from "../../engine/base/visible.ts";
+import { errorCode, errorMessage } from "../../base/thrown.ts";
+import { visible } from "../../base/visible.ts";
 import { type CompileResult, compileRules } from "../../engine/rules/compile.ts";
 import { formatProblem, makeProblem } from "../../engine/rules/problems.ts";
 import type { RuleSet } from "../../engine/rules/rule-set.ts";
 import type { Problem, SourceFile, SourceNode } from "../../engine/rules/source.ts";
-import { compileOptions, policyOf, readSettings, type Settings } from "../../process/settings.ts";
 import { compileFiles, type LoadResult, loadRules } from "../../rule-sources/files/load.ts";
 import { readOneFile } from "../../rule-sources/files/read-files.ts";
 import { readDump } from "../../rule-sources/xds/dump.ts";
+import { compileOptions, policyOf, readSettings, type Settings } from "../../settings/settings.ts";
 import type { DecidingSettings } from "../simulate/simulated-service.ts";
 import { sayTrouble, type Terminal } from "./terminal.ts";
 

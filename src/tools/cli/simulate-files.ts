@@ -1,6 +1,6 @@
 // Loads the rules, runs the simulation, prints its report.
 
-import { visible } from "../../engine/base/visible.ts";
+import { visible } from "../../base/visible.ts";
 import { simulate } from "../simulate/simulate.ts";
 import type { PlacedLimit } from "../simulate/simulated-limits.ts";
 import type { Mapping } from "../simulate/sources/mapping.ts";

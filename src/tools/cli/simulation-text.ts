@@ -1,7 +1,7 @@
 // Writes the report of a simulation as text for people.
 
-import { durationWords } from "../../engine/base/units.ts";
-import { visible } from "../../engine/base/visible.ts";
+import { durationWords } from "../../base/units.ts";
+import { visible } from "../../base/visible.ts";
 import { percent } from "../mirror/report.ts";
 import type { ShownRefusal, ToldLimit } from "../simulate/refusals.ts";
 import type { LimitReport, SimulationReport } from "../simulate/report.ts";

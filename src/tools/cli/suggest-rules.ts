@@ -2,16 +2,16 @@
 
 import { mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { ConfigError } from "../../engine/base/errors.ts";
-import { errorCode, fileTrouble } from "../../engine/base/thrown.ts";
-import { durationWords } from "../../engine/base/units.ts";
-import { visible } from "../../engine/base/visible.ts";
+import { ConfigError } from "../../base/errors.ts";
+import { errorCode, fileTrouble } from "../../base/thrown.ts";
+import { durationWords } from "../../base/units.ts";
+import { visible } from "../../base/visible.ts";
 import { oneByteOf } from "../../engine/domain/request.ts";
 import { looksLikeAddress } from "../../engine/rules/known-keys.ts";
 import { formatProblem } from "../../engine/rules/problems.ts";
 import type { RuleSet } from "../../engine/rules/rule-set.ts";
-import { compileOptions } from "../../process/settings.ts";
 import { compileFiles } from "../../rule-sources/files/load.ts";
+import { compileOptions } from "../../settings/settings.ts";
 import type { LimitReport } from "../simulate/report.ts";
 import { simulate } from "../simulate/simulate.ts";
 import type { Mapping } from "../simulate/sources/mapping.ts";

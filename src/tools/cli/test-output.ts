@@ -1,6 +1,6 @@
 // Prints results of cases: for people, as JUnit's XML, as annotations of GitHub, as JSON.
 
-import { visible } from "../../engine/base/visible.ts";
+import { visible } from "../../base/visible.ts";
 import { formatProblem } from "../../engine/rules/problems.ts";
 import type { Problem } from "../../engine/rules/source.ts";
 import type { CoverageReport } from "../simulate/cases/coverage.ts";

@@ -1,6 +1,6 @@
 // An answer of /top as a table for people.
 
-import { visible } from "../../engine/base/visible.ts";
+import { visible } from "../../base/visible.ts";
 import { typedText } from "../../engine/domain/entry-text.ts";
 import type { TopView } from "../../operate/telemetry/top/top-view.ts";
 import { count, paint, type Terminal } from "./terminal.ts";

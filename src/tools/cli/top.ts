@@ -2,7 +2,7 @@
 
 import { setTimeout as sleep } from "node:timers/promises";
 import { Option } from "commander";
-import { MICROS_PER_MILLI } from "../../engine/base/units.ts";
+import { MICROS_PER_MILLI } from "../../base/units.ts";
 import { mergeSummaries } from "../../operate/telemetry/top/summary.ts";
 import { type ProcessTop, type TopView, topView } from "../../operate/telemetry/top/top-view.ts";
 import { askAdmin } from "./admin-call.ts";

@@ -3,9 +3,9 @@
 import { randomInt } from "node:crypto";
 import { readFileSync, writeFileSync } from "node:fs";
 import type { Command } from "commander";
-import { SystemClock } from "../../engine/base/clock.ts";
-import { errorMessage } from "../../engine/base/thrown.ts";
-import { visible, visibleLines } from "../../engine/base/visible.ts";
+import { SystemClock } from "../../base/clock.ts";
+import { errorMessage } from "../../base/thrown.ts";
+import { visible, visibleLines } from "../../base/visible.ts";
 import { dropServer, parseAuthority, serverOption, someText, whole } from "./arguments.ts";
 import { paint, sayTrouble, type Terminal } from "./terminal.ts";
 

@@ -1,8 +1,8 @@
 // Keeps the results of comparing: counts by field and by rule, and the first differing calls in full, without callers' values. report.ts and
 // metrics.ts show them.
 
-import { getOrInsert } from "../../engine/base/get-or-insert.ts";
-import { isoTime } from "../../engine/base/units.ts";
+import { getOrInsert } from "../../base/get-or-insert.ts";
+import { isoTime } from "../../base/units.ts";
 import { typedText } from "../../engine/domain/entry-text.ts";
 import type { AnswerHeader, AnswerStatus, AskedRequest, TargetAnswer } from "./answer.ts";
 import { DIFFERENCE_FIELDS, type Difference, type DifferenceField, limitText } from "./compare.ts";

@@ -1,8 +1,8 @@
 // Sends each call to two targets. The caller gets the answer of the first at once; the answer of the second is compared afterwards,
 // within bounds. Knows no sockets; run-mirror.ts connects it to them.
 
-import type { Clock } from "../../engine/base/clock.ts";
-import { MICROS_PER_MILLI, MICROS_PER_SECOND } from "../../engine/base/units.ts";
+import type { Clock } from "../../base/clock.ts";
+import { MICROS_PER_MILLI, MICROS_PER_SECOND } from "../../base/units.ts";
 import { GrpcStatus, type UnaryHandler, type UnaryReply } from "../../grpc/unary.ts";
 import { LatencyHistogram } from "../../operate/telemetry/latency-histogram.ts";
 import { readAnswer, readRequest, UnreadableError } from "./answer.ts";

@@ -1,8 +1,8 @@
 // Reads recordings, which recording.ts writes, and reports damaged lines.
 
-import { ConfigError } from "../../engine/base/errors.ts";
-import { readRecord } from "../../engine/base/is-record.ts";
-import { MICROS_PER_MILLI, TIME_US_MAX } from "../../engine/base/units.ts";
+import { ConfigError } from "../../base/errors.ts";
+import { readRecord } from "../../base/is-record.ts";
+import { MICROS_PER_MILLI, TIME_US_MAX } from "../../base/units.ts";
 import { type LineOptions, readLines } from "./file-lines.ts";
 import { checksumOf, RECORDING_VERSION } from "./recording.ts";
 

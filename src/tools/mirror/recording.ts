@@ -4,10 +4,10 @@
 import { type FileHandle, open } from "node:fs/promises";
 import { promisify } from "node:util";
 import { crc32, gzip } from "node:zlib";
-import type { Clock } from "../../engine/base/clock.ts";
-import { ConfigError } from "../../engine/base/errors.ts";
-import { errorCode, fileTrouble } from "../../engine/base/thrown.ts";
-import { isoTime } from "../../engine/base/units.ts";
+import type { Clock } from "../../base/clock.ts";
+import { ConfigError } from "../../base/errors.ts";
+import { errorCode, fileTrouble } from "../../base/thrown.ts";
+import { isoTime } from "../../base/units.ts";
 import { LineQueue } from "../../operate/telemetry/line-queue.ts";
 
 export const RECORDING_VERSION = 2;

@@ -2,8 +2,8 @@
 // compares their answers.
 
 import { setTimeout as sleep } from "node:timers/promises";
-import type { Clock } from "../../engine/base/clock.ts";
-import { MICROS_PER_MILLI } from "../../engine/base/units.ts";
+import type { Clock } from "../../base/clock.ts";
+import { MICROS_PER_MILLI } from "../../base/units.ts";
 import { openPair, type PairFlags } from "./pair.ts";
 import { readRecording } from "./read-recording.ts";
 import type { Report } from "./report.ts";

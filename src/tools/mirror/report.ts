@@ -1,7 +1,7 @@
 // The report of a mirror or replay, as JSON and as text for people.
 
-import { durationWords } from "../../engine/base/units.ts";
-import { visible } from "../../engine/base/visible.ts";
+import { durationWords } from "../../base/units.ts";
+import { visible } from "../../base/visible.ts";
 import type { CompareOptions } from "./compare.ts";
 import type { Differences, Example, RuleDifferences } from "./differences.ts";
 import type { Mirror } from "./mirror.ts";

@@ -1,9 +1,9 @@
 // Builds and connects the parts of a running mirror: the gRPC port, the two targets, the recording, the HTTP pages. The command line
 // starts and stops it.
 
-import { cannotListen } from "../../engine/base/cannot-listen.ts";
-import type { Clock } from "../../engine/base/clock.ts";
-import { HealthState } from "../../engine/base/health.ts";
+import { cannotListen } from "../../base/cannot-listen.ts";
+import type { Clock } from "../../base/clock.ts";
+import { HealthState } from "../../base/health.ts";
 import { startFastLane } from "../../grpc/transport/fast-lane/fast-lane-server.ts";
 import { SHOULD_RATE_LIMIT_PATH } from "../../grpc/transport/load-proto.ts";
 import { refuseForeign } from "../../operate/http/cross-site.ts";

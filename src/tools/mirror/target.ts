@@ -9,7 +9,7 @@ import {
   type Http2Session,
   type IncomingHttpHeaders,
 } from "node:http2";
-import type { Clock } from "../../engine/base/clock.ts";
+import type { Clock } from "../../base/clock.ts";
 import { SHOULD_RATE_LIMIT_PATH } from "../../grpc/transport/load-proto.ts";
 import { PIECE_BYTES } from "./byte-budget.ts";
 

@@ -1,6 +1,6 @@
 // Compares new rules with old ones, call by call: which of them refuse it, by which limit, and whom.
 
-import { getOrInsert } from "../../engine/base/get-or-insert.ts";
+import { getOrInsert } from "../../base/get-or-insert.ts";
 import { textOf } from "../../engine/domain/request.ts";
 import type { LimitCall } from "../../engine/limiter/call.ts";
 import { callerOf } from "./call-text.ts";

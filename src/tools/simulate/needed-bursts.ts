@@ -1,9 +1,9 @@
 // Finds how large a burst would have had to be. A twin of each limit has the same algorithm and refuses nobody; every take is
 // settled on it, too, so every call pays every limit. The most that a bucket of the twin ever holds is the answer.
 
-import type { Clock } from "../../engine/base/clock.ts";
-import { getOrInsert } from "../../engine/base/get-or-insert.ts";
-import { AMOUNT_MAX } from "../../engine/base/units.ts";
+import type { Clock } from "../../base/clock.ts";
+import { getOrInsert } from "../../base/get-or-insert.ts";
+import { AMOUNT_MAX } from "../../base/units.ts";
 import { Algorithm, type Limit } from "../../engine/domain/limit.ts";
 import { LimitStats } from "../../engine/domain/stats.ts";
 import { Kind, Mode, Outcome, type Take, TakeGroup } from "../../engine/domain/take.ts";

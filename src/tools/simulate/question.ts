@@ -1,7 +1,7 @@
 // A call that was no message, such as a line of a log or a case, and the message that asks the same.
 
+import { WireWriter } from "../../base/wire.ts";
 import type { WrittenEntry } from "../../engine/domain/request.ts";
-import { WireWriter } from "../../grpc/rls/wire.ts";
 
 /** A limit that a caller brings along. */
 interface WrittenOverride {

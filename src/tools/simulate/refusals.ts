@@ -1,7 +1,7 @@
 // Single refusals in full: what each limit of the call held before and after (`simulate --explain N`). With --against, of calls that
 // only one of the rule sets refuses.
 
-import { isoTime } from "../../engine/base/units.ts";
+import { isoTime } from "../../base/units.ts";
 import { textOf } from "../../engine/domain/request.ts";
 import { isOver, type Take } from "../../engine/domain/take.ts";
 import type { LimitCall } from "../../engine/limiter/call.ts";

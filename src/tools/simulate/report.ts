@@ -1,6 +1,6 @@
 // The report of a simulation. Field names are those of the JSON report; docs/simulate.md explains them.
 
-import { isoTime } from "../../engine/base/units.ts";
+import { isoTime } from "../../base/units.ts";
 import { textOf } from "../../engine/domain/request.ts";
 import { limitWords } from "../../engine/rules/explain-words.ts";
 import type { LimitTally } from "./limit-tally.ts";

@@ -1,7 +1,7 @@
 // Limits at run time in a simulation: those of a file, and what calls meet of them.
 
-import type { RequestError } from "../../engine/base/errors.ts";
-import { getOrInsert } from "../../engine/base/get-or-insert.ts";
+import type { RequestError } from "../../base/errors.ts";
+import { getOrInsert } from "../../base/get-or-insert.ts";
 import { type Descriptor, textOf } from "../../engine/domain/request.ts";
 import type { AppliedLimit, LimitCall } from "../../engine/limiter/call.ts";
 import { wordsOfApplied } from "../../engine/limiter/runtime-check.ts";

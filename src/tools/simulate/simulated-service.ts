@@ -1,7 +1,7 @@
 // The service without its edges: the real limiter on its own store, in virtual time. Simulations and cases decide here.
 
-import type { Clock } from "../../engine/base/clock.ts";
-import { RequestError } from "../../engine/base/errors.ts";
+import type { Clock } from "../../base/clock.ts";
+import { RequestError } from "../../base/errors.ts";
 import { Counters } from "../../engine/counters/counters.ts";
 import { LimitStats, type StatsBook, type ValueStatsBook } from "../../engine/domain/stats.ts";
 import { LimitCall, NO_FINISHER } from "../../engine/limiter/call.ts";

@@ -1,7 +1,7 @@
 // Sends recorded calls through the real limiter in virtual time and counts the outcomes. report.ts makes the report.
 
-import { ConfigError } from "../../engine/base/errors.ts";
-import { getOrInsert } from "../../engine/base/get-or-insert.ts";
+import { ConfigError } from "../../base/errors.ts";
+import { getOrInsert } from "../../base/get-or-insert.ts";
 import type { Limit } from "../../engine/domain/limit.ts";
 import type { Take } from "../../engine/domain/take.ts";
 import { isOfBlock } from "../../engine/limiter/blocked-limit.ts";

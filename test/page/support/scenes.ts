@@ -3,7 +3,7 @@
 
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { SystemClock } from "../../../src/engine/base/clock.ts";
+import { SystemClock } from "../../../src/base/clock.ts";
 import { RedisServer } from "../../support/redis-server.ts";
 import { startTestApp, type TestApp } from "../../support/test-app.ts";
 

@@ -1,7 +1,7 @@
 // The JSON of GET /state: what several processes say becomes one, and the table of rules stays readable however many there are.
 
 import { expect, test } from "vitest";
-import { runThrough } from "../../../src/engine/base/long-work.ts";
+import { runThrough } from "../../../src/base/long-work.ts";
 import type { Limit } from "../../../src/engine/domain/limit.ts";
 import type { RuleCount } from "../../../src/engine/domain/stats.ts";
 import type { RuleSet } from "../../../src/engine/rules/rule-set.ts";

@@ -1,9 +1,9 @@
 // How a token bucket works off its debt. What it answers is in the contract of the algorithms.
 
 import { describe, expect, test } from "vitest";
+import { AMOUNT_MAX } from "../../../src/base/units.ts";
 import { tokenBucket } from "../../../src/engine/algorithms/token-bucket.ts";
 import { BucketState } from "../../../src/engine/algorithms/working-bucket.ts";
-import { AMOUNT_MAX } from "../../../src/engine/base/units.ts";
 import { makeLimit } from "../../support/builders.ts";
 
 const NOW_US = 1_767_225_600_000_000;

@@ -3,7 +3,7 @@
 import { expect, test } from "vitest";
 import type { AppParts } from "../../../src/process/app/app-parts.ts";
 import { readConfig } from "../../../src/process/app/config-page.ts";
-import { readSettings } from "../../../src/process/settings.ts";
+import { readSettings } from "../../../src/settings/settings.ts";
 import { rulesFromYaml } from "../../support/rules.ts";
 
 test("shows the rules in force and the problems of the last load, also before the first one", async () => {

@@ -1,7 +1,7 @@
 // What a scrape shows of what the parts of a process have counted.
 
 import { afterAll, expect, test } from "vitest";
-import { StoreError } from "../../../src/engine/base/errors.ts";
+import { StoreError } from "../../../src/base/errors.ts";
 import { OnStoreFailure } from "../../../src/engine/domain/limit.ts";
 import { Source, TakeGroup } from "../../../src/engine/domain/take.ts";
 import { keep, keyText, valueText } from "../../../src/engine/runtime/runtime-limit.ts";
@@ -12,7 +12,7 @@ import { openNodeMetrics } from "../../../src/operate/telemetry/node-metrics.ts"
 import { type AppParts, buildAppParts } from "../../../src/process/app/app-parts.ts";
 import { METRICS } from "../../../src/process/app/metrics-table.ts";
 import { metricsText } from "../../../src/process/app/process-metrics.ts";
-import { readSettings } from "../../../src/process/settings.ts";
+import { readSettings } from "../../../src/settings/settings.ts";
 import { ManualClock } from "../../support/manual-clock.ts";
 import { rulesFromYaml } from "../../support/rules.ts";
 

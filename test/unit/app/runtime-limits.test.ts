@@ -9,7 +9,7 @@ import { readAskedLimit } from "../../../src/operate/http/read-asked-limit.ts";
 import { createLogger } from "../../../src/operate/telemetry/logger.ts";
 import { withRuntimeLimit } from "../../../src/process/app/explain-page.ts";
 import { openRuntimeLimits } from "../../../src/process/app/runtime-limits.ts";
-import { readSettings } from "../../../src/process/settings.ts";
+import { readSettings } from "../../../src/settings/settings.ts";
 import { ManualClock } from "../../support/manual-clock.ts";
 import { rulesFromYaml } from "../../support/rules.ts";
 

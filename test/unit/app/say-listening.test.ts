@@ -3,7 +3,7 @@
 import { expect, test } from "vitest";
 import type { Logger } from "../../../src/operate/telemetry/logger.ts";
 import { sayListening } from "../../../src/process/say-listening.ts";
-import { readSettings } from "../../../src/process/settings.ts";
+import { readSettings } from "../../../src/settings/settings.ts";
 
 test.each([
   { env: { LOG_FORMAT: "text" }, page: "http://localhost:8080" },

@@ -1,7 +1,7 @@
 // What runs before a process says that it is ready.
 
 import { expect, test } from "vitest";
-import { StoreError } from "../../../src/engine/base/errors.ts";
+import { StoreError } from "../../../src/base/errors.ts";
 import { warmUpCalls, warmUpStore } from "../../../src/process/app/warm-up.ts";
 import { MemoryStore } from "../../../src/stores/memory/memory-store.ts";
 import { ManualClock } from "../../support/manual-clock.ts";

@@ -4,7 +4,7 @@
 import { chmodSync, mkdirSync, truncateSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { beforeAll, describe, expect, test } from "vitest";
-import { ConfigError } from "../../../src/engine/base/errors.ts";
+import { ConfigError } from "../../../src/base/errors.ts";
 import { boundByPermissions } from "../../support/bound-by-permissions.ts";
 import { type ProgramRun, runProgram } from "../../support/run-program.ts";
 import { temporaryFolder } from "../../support/temporary-folder.ts";

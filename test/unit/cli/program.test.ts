@@ -5,7 +5,7 @@ import { mkdirSync, mkdtempSync, writeFileSync } from "node:fs";
 import { writeFile } from "node:fs/promises";
 import { join, relative } from "node:path";
 import { beforeAll, describe, expect, test } from "vitest";
-import { describeSettings, readSettings } from "../../../src/process/settings.ts";
+import { describeSettings, readSettings } from "../../../src/settings/settings.ts";
 import { buildProgram } from "../../../src/tools/cli/program.ts";
 import { RecordedTerminal } from "../../support/recorded-terminal.ts";
 import { runProgram } from "../../support/run-program.ts";

@@ -1,7 +1,7 @@
 // Why an address can't be listened on, from what Node says.
 
 import { expect, test } from "vitest";
-import { cannotListen } from "../../../src/engine/base/cannot-listen.ts";
+import { cannotListen } from "../../../src/base/cannot-listen.ts";
 
 test.each([
   ["listen EADDRINUSE: address already in use 127.0.0.1:8080", "the address is in use"],

@@ -1,7 +1,7 @@
 // When the process counts as serving, and who hears of it.
 
 import { expect, test } from "vitest";
-import { HealthState } from "../../../src/engine/base/health.ts";
+import { HealthState } from "../../../src/base/health.ts";
 
 test("serves while nothing is wrong, and again when all that was wrong is taken back", () => {
   const health = new HealthState();

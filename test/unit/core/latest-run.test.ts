@@ -1,7 +1,7 @@
 // Work of which only the newest request matters.
 
 import { expect, test } from "vitest";
-import { LatestRun } from "../../../src/engine/base/latest-run.ts";
+import { LatestRun } from "../../../src/base/latest-run.ts";
 
 test("the last request is the last that runs, also if it comes from who hears first that a run has ended", async () => {
   const begun: string[] = [];

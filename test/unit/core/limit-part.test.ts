@@ -2,7 +2,7 @@
 
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { AMOUNT_MAX } from "../../../src/engine/base/units.ts";
+import { AMOUNT_MAX } from "../../../src/base/units.ts";
 import { Algorithm, partOfLimit, WINDOW_SECONDS_MAX } from "../../../src/engine/domain/limit.ts";
 import { makeLimit } from "../../support/builders.ts";
 import { runs } from "../../support/runs.ts";

@@ -2,7 +2,7 @@
 
 import * as fc from "fast-check";
 import { expect, test } from "vitest";
-import { editsBetween, nearestName } from "../../../src/engine/base/near-name.ts";
+import { editsBetween, nearestName } from "../../../src/base/near-name.ts";
 
 test.each([
   { name: "a swap of neighbours", from: "REDIS_ULR", expected: "REDIS_URL" },

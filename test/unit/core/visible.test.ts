@@ -2,7 +2,7 @@
 
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { visible, visibleJson, visibleLines } from "../../../src/engine/base/visible.ts";
+import { visible, visibleJson, visibleLines } from "../../../src/base/visible.ts";
 import { createLogger } from "../../../src/operate/telemetry/logger.ts";
 import { ManualClock } from "../../support/manual-clock.ts";
 import { runs } from "../../support/runs.ts";

@@ -1,7 +1,7 @@
 // How long work is waited for, with time moved by hand.
 
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
-import { waitAtMost } from "../../../src/engine/base/wait-at-most.ts";
+import { waitAtMost } from "../../../src/base/wait-at-most.ts";
 
 beforeEach(() => {
   vi.useFakeTimers();

@@ -1,7 +1,7 @@
 // The local cache by itself: what it denies, what it learns, how large it grows.
 
 import { expect, test } from "vitest";
-import { MICROS_PER_SECOND } from "../../../src/engine/base/units.ts";
+import { MICROS_PER_SECOND } from "../../../src/base/units.ts";
 import { LocalCache } from "../../../src/engine/counters/local-cache.ts";
 import { Mode, Outcome, TakeGroup } from "../../../src/engine/domain/take.ts";
 import { makeLimit } from "../../support/builders.ts";

@@ -2,13 +2,13 @@
 
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { StoreError } from "../../../src/engine/base/errors.ts";
+import { StoreError } from "../../../src/base/errors.ts";
 import { OnStoreFailure } from "../../../src/engine/domain/limit.ts";
+import type { BucketMemory, Store } from "../../../src/engine/domain/store.ts";
 import { type AskedBuckets, BucketAdmin } from "../../../src/engine/limiter/bucket-admin.ts";
 import type { OpenedStore } from "../../../src/process/app/open-store.ts";
 import { DenialMemory } from "../../../src/stores/denials/denial-memory.ts";
 import { MemoryStore } from "../../../src/stores/memory/memory-store.ts";
-import type { BucketMemory, Store } from "../../../src/stores/store.ts";
 import { Leases } from "../../../src/stores/sync/lease.ts";
 import { SyncStore } from "../../../src/stores/sync/sync-store.ts";
 import { LimiterRig, type RigOptions } from "../../support/limiter-rig.ts";

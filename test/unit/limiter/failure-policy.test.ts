@@ -1,7 +1,7 @@
 // What a call gets when the store does not answer, by the rules involved.
 
 import { describe, expect, test } from "vitest";
-import { StoreError } from "../../../src/engine/base/errors.ts";
+import { StoreError } from "../../../src/base/errors.ts";
 import { OnStoreFailure } from "../../../src/engine/domain/limit.ts";
 import { LimiterRig } from "../../support/limiter-rig.ts";
 

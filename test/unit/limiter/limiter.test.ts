@@ -1,7 +1,7 @@
 // One request in, one decision out: rules from text, a store that settles at once, time by hand.
 
 import { describe, expect, test } from "vitest";
-import { AMOUNT_MAX } from "../../../src/engine/base/units.ts";
+import { AMOUNT_MAX } from "../../../src/base/units.ts";
 import { Unit } from "../../../src/engine/domain/limit.ts";
 import { LimitCall } from "../../../src/engine/limiter/call.ts";
 import { LimiterRig } from "../../support/limiter-rig.ts";

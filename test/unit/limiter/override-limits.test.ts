@@ -2,7 +2,7 @@
 
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { AMOUNT_MAX } from "../../../src/engine/base/units.ts";
+import { AMOUNT_MAX } from "../../../src/base/units.ts";
 import {
   ALGORITHM_NAMES,
   ALGORITHM_TRAITS,

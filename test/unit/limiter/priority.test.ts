@@ -2,7 +2,7 @@
 // test/property/priorities.test.ts holds the arithmetic; here is what stands around it.
 
 import { describe, expect, test } from "vitest";
-import { StoreError } from "../../../src/engine/base/errors.ts";
+import { StoreError } from "../../../src/base/errors.ts";
 import { Algorithm, type Limit } from "../../../src/engine/domain/limit.ts";
 import { type AskedDescriptor, LimiterRig } from "../../support/limiter-rig.ts";
 import { rulesFromYaml } from "../../support/rules.ts";

@@ -1,7 +1,7 @@
 // The mirror with targets in a test's hands: what callers wait for, what is given up, what is bounded.
 
 import { afterEach, describe, expect, test, vi } from "vitest";
-import { MICROS_PER_MILLI } from "../../../src/engine/base/units.ts";
+import { MICROS_PER_MILLI } from "../../../src/base/units.ts";
 import { GrpcStatus, type UnaryReply } from "../../../src/grpc/unary.ts";
 import { Differences } from "../../../src/tools/mirror/differences.ts";
 import { Mirror, type MirrorOptions } from "../../../src/tools/mirror/mirror.ts";

@@ -4,8 +4,8 @@ import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { proxyHeaders } from "../../../page/ask.mjs";
 import { durationWords, rateWords, shown, sinceWords } from "../../../page/words.mjs";
-import { durationWords as inTerminal } from "../../../src/engine/base/units.ts";
-import { visible } from "../../../src/engine/base/visible.ts";
+import { durationWords as inTerminal } from "../../../src/base/units.ts";
+import { visible } from "../../../src/base/visible.ts";
 
 test("text of callers hides nothing, and is short", () => {
   expect(shown("a\u202eb\x1b")).toBe("a\\u{202e}b\\u{1b}");

@@ -2,7 +2,7 @@
 // answer means.
 
 import { describe, expect, test } from "vitest";
-import { StoreError } from "../../../src/engine/base/errors.ts";
+import { StoreError } from "../../../src/base/errors.ts";
 import { SECOND_US } from "../../contract/store-harness.ts";
 import { BudgetsRig, settleBytes } from "../../support/budgets.ts";
 import { LimiterRig } from "../../support/limiter-rig.ts";

@@ -1,7 +1,8 @@
 // What the codec makes of single messages: edges of numbers, bounds, and the words of its refusals.
 
 import { expect, test } from "vitest";
-import { RequestError } from "../../../src/engine/base/errors.ts";
+import { RequestError } from "../../../src/base/errors.ts";
+import { WireWriter } from "../../../src/base/wire.ts";
 import {
   DESCRIPTORS_MAX,
   DOMAIN_BYTES_MAX,
@@ -11,7 +12,6 @@ import {
 } from "../../../src/engine/domain/request.ts";
 import { Decision } from "../../../src/engine/limiter/call.ts";
 import { decodeRequest, encodeDecision } from "../../../src/grpc/rls/codec.ts";
-import { WireWriter } from "../../../src/grpc/rls/wire.ts";
 import { bytesField, tag, varint, varintField } from "../../support/wire.ts";
 
 function decode(message: Buffer): LimitRequest {

@@ -1,11 +1,11 @@
 // Headers and metadata of decided calls, by dialect.
 
 import { describe, expect, test } from "vitest";
-import { StoreError } from "../../../src/engine/base/errors.ts";
+import { StoreError } from "../../../src/base/errors.ts";
 import type { LimitCall } from "../../../src/engine/limiter/call.ts";
-import type { HeaderDialect } from "../../../src/grpc/header-dialects.ts";
 import { addHeaders } from "../../../src/grpc/rls/headers.ts";
 import { addMetadata, type MetadataMode } from "../../../src/grpc/rls/metadata.ts";
+import type { HeaderDialect } from "../../../src/settings/header-dialects.ts";
 import { SeveralStores } from "../../../src/stores/sharded/sharded-calls.ts";
 import { type AskedDescriptor, LimiterRig } from "../../support/limiter-rig.ts";
 import type { ManualClock } from "../../support/manual-clock.ts";

@@ -2,7 +2,7 @@
 
 import type { MessageTypeDefinition } from "@grpc/proto-loader";
 import { beforeEach, describe, expect, test } from "vitest";
-import type { RequestError } from "../../../src/engine/base/errors.ts";
+import type { RequestError } from "../../../src/base/errors.ts";
 import { createJsonEndpoint, type JsonAnswer } from "../../../src/grpc/rls/json.ts";
 import { messageType, protobuf } from "../../../src/grpc/transport/load-proto.ts";
 import { GrpcStatus, type UnaryReply } from "../../../src/grpc/unary.ts";

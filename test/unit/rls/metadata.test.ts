@@ -1,11 +1,11 @@
 // What is remembered of the metadata of refusals is told again only while it is true.
 
 import { expect, test } from "vitest";
+import { WireWriter } from "../../../src/base/wire.ts";
 import { compileRules } from "../../../src/engine/rules/compile.ts";
 import { encodeDecision } from "../../../src/grpc/rls/codec.ts";
 import { addHeaders } from "../../../src/grpc/rls/headers.ts";
 import { addMetadata } from "../../../src/grpc/rls/metadata.ts";
-import { WireWriter } from "../../../src/grpc/rls/wire.ts";
 import { LimiterRig } from "../../support/limiter-rig.ts";
 import { resourceFile } from "../../support/resources.ts";
 

@@ -3,9 +3,9 @@
 import { fromBinary } from "@bufbuild/protobuf";
 import { StructSchema } from "@bufbuild/protobuf/wkt";
 import { expect, test } from "vitest";
-import { InvariantError } from "../../../src/engine/base/invariant.ts";
+import { InvariantError } from "../../../src/base/invariant.ts";
+import { WireWriter } from "../../../src/base/wire.ts";
 import { STRUCT_DEPTH_MAX, writeStruct, writeStructField } from "../../../src/grpc/rls/codec.ts";
-import { WireWriter } from "../../../src/grpc/rls/wire.ts";
 
 function write(members: Record<string, unknown>): Uint8Array {
   const writer = new WireWriter();

@@ -2,7 +2,7 @@
 
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { SHORT_TEXT_BYTES_MAX, TextCache } from "../../../src/grpc/rls/wire.ts";
+import { SHORT_TEXT_BYTES_MAX, TextCache } from "../../../src/base/wire.ts";
 import { runs } from "../../support/runs.ts";
 
 function read(texts: TextCache, bytes: Uint8Array): string {

@@ -1,7 +1,7 @@
 // What a call is told that the store gave no answer to: every policy, every kind of take, and whether the store may have counted it.
 
 import { describe, expect, test } from "vitest";
-import { StoreError } from "../../../src/engine/base/errors.ts";
+import { StoreError } from "../../../src/base/errors.ts";
 import { OnStoreFailure } from "../../../src/engine/domain/limit.ts";
 import { addMetadata } from "../../../src/grpc/rls/metadata.ts";
 import { failWithCallFailure } from "../../../src/grpc/rls/service.ts";

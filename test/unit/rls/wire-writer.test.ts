@@ -1,7 +1,7 @@
 // The wire format as written: numbers, text, embedded messages of every length of length.
 
 import { expect, test } from "vitest";
-import { WireWriter } from "../../../src/grpc/rls/wire.ts";
+import { WireWriter } from "../../../src/base/wire.ts";
 import { bytesField } from "../../support/wire.ts";
 
 function written(write: (writer: WireWriter) => void): Buffer {

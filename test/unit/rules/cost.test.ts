@@ -1,7 +1,7 @@
 // What hits cost, with and without a cost entry.
 
 import { describe, expect, test } from "vitest";
-import { AMOUNT_MAX, COST_ABOVE_ALL } from "../../../src/engine/base/units.ts";
+import { AMOUNT_MAX, COST_ABOVE_ALL } from "../../../src/base/units.ts";
 import { Descriptor, oneByteOf } from "../../../src/engine/domain/request.ts";
 import { costOf, parseWeight, refundOf } from "../../../src/engine/rules/cost.ts";
 

@@ -1,7 +1,7 @@
 // Rates and windows as written become whole numbers, exactly or not at all.
 
 import { describe, expect, test } from "vitest";
-import { AMOUNT_MAX } from "../../../src/engine/base/units.ts";
+import { AMOUNT_MAX } from "../../../src/base/units.ts";
 import { UNIT_NAMES, WINDOW_SECONDS_MAX } from "../../../src/engine/domain/limit.ts";
 import { parseWindow, rateOfDecimal } from "../../../src/engine/rules/limit-shape.ts";
 

@@ -1,7 +1,7 @@
 // The bound on matching: what one call may spend, and that a process which stands still is not held against it.
 
 import { describe, expect, test } from "vitest";
-import { RequestError } from "../../../src/engine/base/errors.ts";
+import { RequestError } from "../../../src/base/errors.ts";
 import { MATCH_US_MAX, MatchWork } from "../../../src/engine/rules/match.ts";
 import { ManualClock } from "../../support/manual-clock.ts";
 

@@ -1,7 +1,7 @@
 // Where Redis is, in every form that the settings take, and one sentence for everything that can't be meant.
 
 import { describe, expect, test } from "vitest";
-import { describeSettings, readSettings, secretsOf } from "../../../src/process/settings.ts";
+import { describeSettings, readSettings, secretsOf } from "../../../src/settings/settings.ts";
 import { expectRead, expectRefused, type ReadCases, type RefusedCases } from "../../support/settings-read.ts";
 
 const file = import.meta.filename;

@@ -3,9 +3,9 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { resolve } from "node:path";
 import { describe, expect, test } from "vitest";
-import { ConfigError } from "../../../src/engine/base/errors.ts";
-import { FOREIGN } from "../../../src/process/settings/foreign-names.ts";
-import { readSettings, tableRows } from "../../../src/process/settings.ts";
+import { ConfigError } from "../../../src/base/errors.ts";
+import { FOREIGN } from "../../../src/settings/foreign-names.ts";
+import { readSettings, tableRows } from "../../../src/settings/settings.ts";
 import { referenceTable, WITHOUT_EFFECT } from "../../support/reference-table.ts";
 
 const ROOT = resolve(import.meta.dirname, "../../..");

@@ -7,7 +7,7 @@ import {
   readSettings,
   secretsOf,
   tableRows,
-} from "../../../src/process/settings.ts";
+} from "../../../src/settings/settings.ts";
 import {
   expectRead,
   expectRefused,

@@ -1,7 +1,7 @@
 // Settings of traces: who asks for them, which variable wins, and what is refused once they are asked for and not before.
 
 import { describe, expect, test } from "vitest";
-import { describeSettings, type Environment, readSettings, secretsOf } from "../../../src/process/settings.ts";
+import { describeSettings, type Environment, readSettings, secretsOf } from "../../../src/settings/settings.ts";
 import { expectRefused, mistakesOf } from "../../support/settings-read.ts";
 
 const ON = { TRACING_ENABLED: "true" };

@@ -13,7 +13,7 @@ import {
   parseGoDuration,
   type SettingType,
   showDuration,
-} from "../../../src/process/settings/value-types.ts";
+} from "../../../src/settings/value-types.ts";
 
 describe("durations", () => {
   test.each<[string, number]>([

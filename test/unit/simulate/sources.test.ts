@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { gzipSync } from "node:zlib";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { ConfigError } from "../../../src/engine/base/errors.ts";
+import { ConfigError } from "../../../src/base/errors.ts";
 import { LimitRequest } from "../../../src/engine/domain/request.ts";
 import { decodeRequest } from "../../../src/grpc/rls/codec.ts";
 import type { RecordedCall } from "../../../src/tools/mirror/read-recording.ts";

@@ -1,7 +1,7 @@
 // Descriptors that met no rule: counted by domain, told in the log, in bounded number.
 
 import { expect, test } from "vitest";
-import { runThrough } from "../../../src/engine/base/long-work.ts";
+import { runThrough } from "../../../src/base/long-work.ts";
 import { Descriptor, oneByteOf } from "../../../src/engine/domain/request.ts";
 import { countUnmatched, type DomainStats, OTHER_DOMAINS } from "../../../src/engine/domain/stats.ts";
 import { DomainBook, UNKNOWN_DOMAINS_MAX } from "../../../src/operate/telemetry/domain-book.ts";

@@ -1,7 +1,7 @@
 // What is told for information of limits that work as written, though perhaps not as meant.
 
 import { expect, test } from "vitest";
-import { runThrough } from "../../../src/engine/base/long-work.ts";
+import { runThrough } from "../../../src/base/long-work.ts";
 import type { RuleSet } from "../../../src/engine/rules/rule-set.ts";
 import { LimitWatch } from "../../../src/operate/telemetry/limit-watch.ts";
 import { ManualClock } from "../../support/manual-clock.ts";

@@ -1,7 +1,7 @@
 // When limits last matched a call, which are dead, and why.
 
 import { expect, test } from "vitest";
-import { runThrough } from "../../../src/engine/base/long-work.ts";
+import { runThrough } from "../../../src/base/long-work.ts";
 import { Unit } from "../../../src/engine/domain/limit.ts";
 import type { RuleSet } from "../../../src/engine/rules/rule-set.ts";
 import { LimitWatch } from "../../../src/operate/telemetry/limit-watch.ts";

@@ -1,7 +1,7 @@
 // What observers count and what they say in the log.
 
 import { expect, test } from "vitest";
-import { StoreError } from "../../../src/engine/base/errors.ts";
+import { StoreError } from "../../../src/base/errors.ts";
 import { OnStoreFailure } from "../../../src/engine/domain/limit.ts";
 import { Kind, Mode, Outcome, Source, type Take, TakeGroup, Verdict } from "../../../src/engine/domain/take.ts";
 import { CallCounts, StoreCounts } from "../../../src/operate/telemetry/observers.ts";

@@ -1,7 +1,7 @@
 // Rates of the last fifteen minutes, of calls and of the busiest limits, out of counters that are moved by hand.
 
 import { expect, test } from "vitest";
-import { runThrough } from "../../../src/engine/base/long-work.ts";
+import { runThrough } from "../../../src/base/long-work.ts";
 import { Source } from "../../../src/engine/domain/take.ts";
 import { callTotals } from "../../../src/operate/telemetry/deployment.ts";
 import { LimitWatch } from "../../../src/operate/telemetry/limit-watch.ts";

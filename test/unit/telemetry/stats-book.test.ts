@@ -2,7 +2,7 @@
 
 import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { runThrough } from "../../../src/engine/base/long-work.ts";
+import { runThrough } from "../../../src/base/long-work.ts";
 import { oneByteOf } from "../../../src/engine/domain/request.ts";
 import { LimitStatsBook, VALUE_ENTRIES_MAX } from "../../../src/operate/telemetry/stats-book.ts";
 

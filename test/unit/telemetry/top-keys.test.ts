@@ -2,7 +2,7 @@
 
 import { describe, expect, test } from "vitest";
 import { noKeyWords, type TopAnswer as PageAnswer } from "../../../page/top.mjs";
-import { StoreError } from "../../../src/engine/base/errors.ts";
+import { StoreError } from "../../../src/base/errors.ts";
 import type { LimitStats } from "../../../src/engine/domain/stats.ts";
 import { mergeSummaries, summaryOf, type TopOrder } from "../../../src/operate/telemetry/top/summary.ts";
 import { TopKeys, type TopWindow } from "../../../src/operate/telemetry/top/top-keys.ts";

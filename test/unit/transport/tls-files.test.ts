@@ -4,7 +4,7 @@ import { X509Certificate } from "node:crypto";
 import { unlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { beforeEach, expect, test } from "vitest";
-import { WallClock } from "../../../src/engine/base/clock.ts";
+import { WallClock } from "../../../src/base/clock.ts";
 import { TlsFiles } from "../../../src/grpc/transport/tls-files.ts";
 import { Authority, type Pair } from "../../support/certificates.ts";
 import { ManualClock } from "../../support/manual-clock.ts";

@@ -2,8 +2,8 @@
 
 import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { RequestError } from "../../../src/engine/base/errors.ts";
-import { runThrough } from "../../../src/engine/base/long-work.ts";
+import { RequestError } from "../../../src/base/errors.ts";
+import { runThrough } from "../../../src/base/long-work.ts";
 import { type DiscoveryAnswer, RATE_LIMIT_TYPE, readAnswer } from "../../../src/rule-sources/xds/discovery.ts";
 import { resourceBytes } from "../../support/resources.ts";
 import { runs } from "../../support/runs.ts";

@@ -3,7 +3,7 @@
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
-import { runThrough } from "../../../src/engine/base/long-work.ts";
+import { runThrough } from "../../../src/base/long-work.ts";
 import { compileRules } from "../../../src/engine/rules/compile.ts";
 import { formatProblem } from "../../../src/engine/rules/problems.ts";
 import { digestOf, RATE_LIMIT_TYPE } from "../../../src/rule-sources/xds/discovery.ts";

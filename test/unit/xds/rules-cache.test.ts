@@ -5,7 +5,7 @@ import { createReadStream, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { runThrough } from "../../../src/engine/base/long-work.ts";
+import { runThrough } from "../../../src/base/long-work.ts";
 import { digestOf, RATE_LIMIT_TYPE, type WireResource } from "../../../src/rule-sources/xds/discovery.ts";
 import { CacheFile, readCacheText } from "../../../src/rule-sources/xds/rules-cache.ts";
 import { runs } from "../../support/runs.ts";

@@ -1,7 +1,7 @@
 // An accepted socket: first its preface, then its connection. Checks once a second what is overdue; nothing here runs for a single call.
 
 import type { Socket } from "node:net";
-import { MICROS_PER_MILLI, MICROS_PER_SECOND } from "../../../engine/base/units.ts";
+import { MICROS_PER_MILLI, MICROS_PER_SECOND } from "../../../base/units.ts";
 import { Connection } from "./connection.ts";
 import { FrameIntake } from "./frame-intake.ts";
 import type { UnaryCalls } from "./grpc-call.ts";

@@ -1,6 +1,6 @@
 // All bounds of the fast lane, and the counters of what exceeded them: memory and time, then control frames, which carry no work.
 
-import { countsOf } from "../../../engine/base/counts.ts";
+import { countsOf } from "../../../base/counts.ts";
 import { ConnectionError, ErrorCode, TROUBLES, type Trouble } from "./protocol.ts";
 
 /**

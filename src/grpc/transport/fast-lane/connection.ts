@@ -2,7 +2,7 @@
 // accepted-socket.ts looks for what is overdue.
 
 import type { Socket } from "node:net";
-import { MICROS_PER_MILLI } from "../../../engine/base/units.ts";
+import { MICROS_PER_MILLI } from "../../../base/units.ts";
 import { ControlFrame, ControlFrameAllowances } from "./bounds.ts";
 import type { Http2Server } from "./http2-server.ts";
 import { ConnectionError, ErrorCode, Setting, STREAM_ID_LARGEST, type Trouble, WINDOW_DEFAULT } from "./protocol.ts";

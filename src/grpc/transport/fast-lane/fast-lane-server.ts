@@ -1,7 +1,7 @@
 // A gRPC server on the fast lane: listens, drains and stops. grpc-server.ts has the same interface.
 
 import type { Server } from "node:net";
-import { waitAtMost } from "../../../engine/base/wait-at-most.ts";
+import { waitAtMost } from "../../../base/wait-at-most.ts";
 import type { HealthService } from "../health-service.ts";
 import { grpcCannotListen, removeAbandonedSocket } from "../listen-address.ts";
 import { otherServices } from "../other-services.ts";

@@ -2,7 +2,7 @@
 // calls of health and reflection.
 // Invariant: all that is kept counts as `partialBytes` of its connection and of the server, until it is handled or the stream has closed.
 
-import { InvariantError } from "../../../engine/base/invariant.ts";
+import { InvariantError } from "../../../base/invariant.ts";
 import { GrpcStatus, type UnaryMethod, type UnaryReply } from "../../unary.ts";
 import type { Connection } from "./connection.ts";
 import type { RequestHead } from "./header-blocks.ts";

@@ -1,7 +1,7 @@
 // Shares the time that calls of health and reflection take: a request of 7 bytes may have an answer of 20 KB, and one read of a socket may
 // hold thousands. Each turn of the event loop handles a few, one for each connection in turn, so a connection with many delays only itself.
 
-import { getOrInsert } from "../../../engine/base/get-or-insert.ts";
+import { getOrInsert } from "../../../base/get-or-insert.ts";
 
 /** A call with something to do. */
 interface TurnTaker {

@@ -1,6 +1,6 @@
 // The last parts of a sliding window. Each part has two tallies.
 
-import { divideDown } from "../../../engine/base/units.ts";
+import { divideDown } from "../../../base/units.ts";
 import { Tally } from "./tally.ts";
 import type { TrackedKey, TrackedKeys } from "./tracked-keys.ts";
 

@@ -1,7 +1,7 @@
 // The top keys of parts of time and of processes, as intervals: a key's count lies between `least` and `most`. A sum of
 // intervals holds whatever the sketches have lost.
 
-import { getOrInsert } from "../../../engine/base/get-or-insert.ts";
+import { getOrInsert } from "../../../base/get-or-insert.ts";
 import type { RuleLabels } from "../stats-book.ts";
 import type { Part } from "./parts.ts";
 import { type Between, Tally } from "./tally.ts";

@@ -2,7 +2,7 @@
 // that ends is added to both windows; a part of the hour is ten minutes. A key is a bucket: one caller under one limit.
 // Bounds and reasons: docs/decisions/0023-top-keys.md.
 
-import { MICROS_PER_SECOND } from "../../../engine/base/units.ts";
+import { MICROS_PER_SECOND } from "../../../base/units.ts";
 import { KeyBytes, Keyed } from "../../../engine/domain/key-bytes.ts";
 import type { Limit } from "../../../engine/domain/limit.ts";
 import type { LimitStats } from "../../../engine/domain/stats.ts";

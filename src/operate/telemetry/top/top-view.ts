@@ -1,6 +1,6 @@
 // Makes the JSON of /top.
 
-import { isoTime } from "../../../engine/base/units.ts";
+import { isoTime } from "../../../base/units.ts";
 import { base64Unless, textOf } from "../../../engine/domain/request.ts";
 import { entriesOf } from "./key-text.ts";
 import { firstOf, type TopOrder, type TopRow, type TopSummary } from "./summary.ts";

@@ -1,7 +1,7 @@
 // What is known of a key with a slot in a sketch: its text, its rule, and since when it has been refused. All sketches and tallies share
 // one object per key, which goes with its last use. Text is bounded.
 
-import { MICROS_PER_SECOND } from "../../../engine/base/units.ts";
+import { MICROS_PER_SECOND } from "../../../base/units.ts";
 import type { KeyHash } from "../../../engine/domain/key-bytes.ts";
 import type { RuleLabels } from "../stats-book.ts";
 

@@ -2,8 +2,8 @@
 // that is not recorded costs two clock reads and a check of its header.
 
 import type { Attributes, HrTime, Tracer } from "@opentelemetry/api";
-import type { Clock } from "../../../engine/base/clock.ts";
-import { divideDown, MICROS_PER_SECOND } from "../../../engine/base/units.ts";
+import type { Clock } from "../../../base/clock.ts";
+import { divideDown, MICROS_PER_SECOND } from "../../../base/units.ts";
 import { ON_STORE_FAILURE_NAMES } from "../../../engine/domain/limit.ts";
 import { textOf } from "../../../engine/domain/request.ts";
 import type { LimitCall } from "../../../engine/limiter/call.ts";

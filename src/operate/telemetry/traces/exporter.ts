@@ -6,9 +6,9 @@ import type { Agent } from "node:http";
 import { createSecureContext } from "node:tls";
 import { credentials, Metadata } from "@grpc/grpc-js";
 import type { SpanExporter } from "@opentelemetry/sdk-trace-base";
-import { ConfigError } from "../../../engine/base/errors.ts";
-import { errorCode, errorMessage } from "../../../engine/base/thrown.ts";
-import type { TraceSettings } from "../../../process/settings/trace-settings.ts";
+import { ConfigError } from "../../../base/errors.ts";
+import { errorCode, errorMessage } from "../../../base/thrown.ts";
+import type { TraceSettings } from "../../../settings/trace-settings.ts";
 
 interface OpenExporter {
   readonly exporter: SpanExporter;

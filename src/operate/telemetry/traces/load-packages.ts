@@ -1,8 +1,8 @@
 // Loads OpenTelemetry's packages, which are needed only for traces (docs/decisions/0024-traces.md).
 
-import { ConfigError } from "../../../engine/base/errors.ts";
-import { errorCode } from "../../../engine/base/thrown.ts";
-import type { TraceProtocol } from "../../../process/settings/trace-settings.ts";
+import { ConfigError } from "../../../base/errors.ts";
+import { errorCode } from "../../../base/thrown.ts";
+import type { TraceProtocol } from "../../../settings/trace-settings.ts";
 
 type Exporters = Readonly<Record<TraceProtocol, string>>;
 const EXPORTERS: Exporters = {

@@ -2,10 +2,10 @@
 
 import { randomUUID } from "node:crypto";
 import type { Sampler } from "@opentelemetry/sdk-trace-base";
-import type { Clock } from "../../../engine/base/clock.ts";
-import { errorCode, errorMessage } from "../../../engine/base/thrown.ts";
-import { waitAtMost } from "../../../engine/base/wait-at-most.ts";
-import type { Settings } from "../../../process/settings.ts";
+import type { Clock } from "../../../base/clock.ts";
+import { errorCode, errorMessage } from "../../../base/thrown.ts";
+import { waitAtMost } from "../../../base/wait-at-most.ts";
+import type { Settings } from "../../../settings/settings.ts";
 import type { RateLimitedLog } from "../rate-limited-log.ts";
 import { type CallKind, type CallTracer, callTracer } from "./call-tracer.ts";
 import { orSayWhatIsMissing } from "./load-packages.ts";

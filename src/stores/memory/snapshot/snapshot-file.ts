@@ -3,7 +3,7 @@
 
 import { type FileHandle, open, rename, rm, stat } from "node:fs/promises";
 import { dirname } from "node:path";
-import { errorCode } from "../../../engine/base/thrown.ts";
+import { errorCode } from "../../../base/thrown.ts";
 import type { ReadBytes } from "./snapshot-entries.ts";
 
 /** Only the owner may read the file, because it has the key of the hashes. */

@@ -4,6 +4,8 @@
 // A snapshot is written in turns, so two buckets may be of different moments between its begin and its end. A bucket with holds is written once
 // more, with its holds, both of one moment: a hold without its payment would give back what nobody paid.
 
+import { type LongWork, runInTurns } from "../../../base/long-work.ts";
+import { divideDown, MICROS_PER_SECOND } from "../../../base/units.ts";
 import {
   LIMIT_NUMBERS,
   type LimitNumbers,
@@ -12,8 +14,6 @@ import {
 } from "../../../engine/algorithms/held-limit.ts";
 import type { KeptHold } from "../../../engine/algorithms/hold-book.ts";
 import { LogState } from "../../../engine/algorithms/log-state.ts";
-import { type LongWork, runInTurns } from "../../../engine/base/long-work.ts";
-import { divideDown, MICROS_PER_SECOND } from "../../../engine/base/units.ts";
 import { hashKeyInUse, type KeyHash, newHash, useHashKey } from "../../../engine/domain/key-bytes.ts";
 import type { BucketRecord, Buckets } from "../buckets.ts";
 import { entriesOf } from "./snapshot-entries.ts";

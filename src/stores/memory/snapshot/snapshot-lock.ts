@@ -7,8 +7,8 @@ import { once } from "node:events";
 import { link, lstat, rename, rm } from "node:fs/promises";
 import { connect, createServer, type Server } from "node:net";
 import { hostname } from "node:os";
-import { errorCode } from "../../../engine/base/thrown.ts";
-import { isoTime } from "../../../engine/base/units.ts";
+import { errorCode } from "../../../base/thrown.ts";
+import { isoTime } from "../../../base/units.ts";
 
 /** Longest wait for the holder's answer; a stopped process does not answer. */
 const ANSWER_MS = 1_000;

@@ -3,12 +3,12 @@
 
 import { stat } from "node:fs/promises";
 import { dirname } from "node:path";
-import type { Clock } from "../../../engine/base/clock.ts";
-import type { Log } from "../../../engine/base/log.ts";
-import { inTurns } from "../../../engine/base/long-work.ts";
-import { errorMessage } from "../../../engine/base/thrown.ts";
-import { MICROS_PER_SECOND } from "../../../engine/base/units.ts";
-import { waitAtMost } from "../../../engine/base/wait-at-most.ts";
+import type { Clock } from "../../../base/clock.ts";
+import type { Log } from "../../../base/log.ts";
+import { inTurns } from "../../../base/long-work.ts";
+import { errorMessage } from "../../../base/thrown.ts";
+import { MICROS_PER_SECOND } from "../../../base/units.ts";
+import { waitAtMost } from "../../../base/wait-at-most.ts";
 import type { Buckets } from "../buckets.ts";
 import { blocksOf, piecesOf } from "./snapshot-entries.ts";
 import { hasFile, readSnapshotFile, replaceSnapshotFile, setSnapshotAside } from "./snapshot-file.ts";

@@ -1,6 +1,6 @@
 // Limits at run time of a case: read as PUT /limits reads them, with the caller as `descriptor`.
 
-import { RequestError } from "../../../engine/base/errors.ts";
+import { RequestError } from "../../../base/errors.ts";
 import type { ProblemLog } from "../../../engine/rules/problems.ts";
 import type { MappingNode, Place, SourceNode } from "../../../engine/rules/source.ts";
 import type { AskedLimit } from "../../../engine/runtime/runtime-limit.ts";

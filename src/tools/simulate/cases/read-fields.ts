@@ -6,7 +6,7 @@ import type { WrittenEntry } from "../../../engine/domain/request.ts";
 import { Fields, isNull, readScalars } from "../../../engine/rules/fields.ts";
 import type { ProblemLog } from "../../../engine/rules/problems.ts";
 import type { MappingNode, ScalarNode, SourceNode } from "../../../engine/rules/source.ts";
-import { parseGoDuration } from "../../../process/settings/value-types.ts";
+import { parseGoDuration } from "../../../settings/value-types.ts";
 
 /** Ten years: longer than any window. */
 const DURATION_US_MAX = 315_360_000_000_000;

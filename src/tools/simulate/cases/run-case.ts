@@ -1,7 +1,7 @@
 // Runs the time line of a case through the real limiter and reports answers that are not as expected.
 
-import { StoreError } from "../../../engine/base/errors.ts";
-import { durationWords, MICROS_PER_SECOND, TIME_US_MAX } from "../../../engine/base/units.ts";
+import { StoreError } from "../../../base/errors.ts";
+import { durationWords, MICROS_PER_SECOND, TIME_US_MAX } from "../../../base/units.ts";
 import { textOf } from "../../../engine/domain/request.ts";
 import { Mode, Outcome, type Take, type TakeGroup, Verdict } from "../../../engine/domain/take.ts";
 import type { LimitCall } from "../../../engine/limiter/call.ts";

@@ -1,6 +1,6 @@
 // How the fields of a log become a call: which field is its time, and which make up the entries of its descriptors.
 
-import { AMOUNT_MAX } from "../../../engine/base/units.ts";
+import { AMOUNT_MAX } from "../../../base/units.ts";
 import type { RecordedCall } from "../../mirror/read-recording.ts";
 import { type AskedDescriptor, messageOf } from "../question.ts";
 import { timeOfCall } from "./time-of-call.ts";

@@ -2,8 +2,8 @@
 // line tells which kind a file is.
 
 import { stat } from "node:fs/promises";
-import { ConfigError } from "../../../engine/base/errors.ts";
-import { readRecord } from "../../../engine/base/is-record.ts";
+import { ConfigError } from "../../../base/errors.ts";
+import { readRecord } from "../../../base/is-record.ts";
 import { readLines } from "../../mirror/file-lines.ts";
 import { type RecordedCall, readRecording } from "../../mirror/read-recording.ts";
 import { csvReader } from "./csv-rows.ts";

@@ -1,6 +1,6 @@
 // Reads times of logs as microseconds since the Unix epoch.
 
-import { MICROS_PER_MILLI, MICROS_PER_SECOND, TIME_US_MAX } from "../../../engine/base/units.ts";
+import { MICROS_PER_MILLI, MICROS_PER_SECOND, TIME_US_MAX } from "../../../base/units.ts";
 
 /** Numbers below the first bound are seconds, below the second milliseconds, else microseconds: all from 1973 to 5138. */
 const SECONDS_BELOW = 1e11;

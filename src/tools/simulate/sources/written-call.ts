@@ -1,8 +1,8 @@
 // A call as a JSON object, from the decision log or written by hand: the body of POST /json, and the time. Further fields, such
 // as the decision, are ignored.
 
-import { isRecord } from "../../../engine/base/is-record.ts";
-import { AMOUNT_MAX } from "../../../engine/base/units.ts";
+import { isRecord } from "../../../base/is-record.ts";
+import { AMOUNT_MAX } from "../../../base/units.ts";
 import { UNIT_NAMES } from "../../../engine/domain/limit.ts";
 import type { RecordedCall } from "../../mirror/read-recording.ts";
 import { type AskedDescriptor, askedEntry, messageOf } from "../question.ts";

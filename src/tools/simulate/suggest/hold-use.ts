@@ -1,7 +1,7 @@
 // What calls of one kind used, and what should be held for them.
 
 import { createHistogram, type RecordableHistogram } from "node:perf_hooks";
-import { AMOUNT_MAX, divideUp } from "../../../engine/base/units.ts";
+import { AMOUNT_MAX, divideUp } from "../../../base/units.ts";
 import { HOLD_SECONDS_MAX } from "../../../engine/rules/schema.ts";
 import type { HeldCall } from "./held-calls.ts";
 

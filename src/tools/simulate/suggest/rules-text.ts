@@ -1,6 +1,6 @@
 // Suggested limits as a rule file, with comments that say what they are made of.
 
-import { getOrInsert } from "../../../engine/base/get-or-insert.ts";
+import { getOrInsert } from "../../../base/get-or-insert.ts";
 import type { HoldNames } from "./held-calls.ts";
 import type { Shape } from "./shapes.ts";
 

@@ -1,7 +1,7 @@
 // Suggests limits for a recording: for each kind of descriptor a token bucket that would never have refused a chosen share of
 // callers. Reads the recording twice. The caller simulates the outcome.
 
-import { AMOUNT_MAX } from "../../../engine/base/units.ts";
+import { AMOUNT_MAX } from "../../../base/units.ts";
 import type { Take } from "../../../engine/domain/take.ts";
 import type { LimitCall } from "../../../engine/limiter/call.ts";
 import type { RuleSet } from "../../../engine/rules/rule-set.ts";

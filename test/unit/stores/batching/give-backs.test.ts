@@ -1,7 +1,7 @@
 // What is to be given back travels at once or waits, and no more than so much of either.
 
 import { describe, expect, test, vi } from "vitest";
-import { StoreError } from "../../../../src/engine/base/errors.ts";
+import { StoreError } from "../../../../src/base/errors.ts";
 import { Algorithm } from "../../../../src/engine/domain/limit.ts";
 import { Verdict } from "../../../../src/engine/domain/take.ts";
 import { GiveBacks } from "../../../../src/stores/batching/give-backs.ts";

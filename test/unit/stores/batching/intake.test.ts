@@ -2,7 +2,7 @@
 // one would.
 
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
-import { StoreError } from "../../../../src/engine/base/errors.ts";
+import { StoreError } from "../../../../src/base/errors.ts";
 import { TakeGroup } from "../../../../src/engine/domain/take.ts";
 import type { BatchingOptions } from "../../../../src/stores/batching/options.ts";
 import { SILENT_STORE_OBSERVER } from "../../../../src/stores/store-observer.ts";

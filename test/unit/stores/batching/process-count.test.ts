@@ -1,7 +1,7 @@
 // Counting the processes that share a store: when it begins, when it is asked for, what it outlives. Timers move by hand.
 
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
-import type { Clock } from "../../../../src/engine/base/clock.ts";
+import type { Clock } from "../../../../src/base/clock.ts";
 import { GONE_AFTER_US, ProcessCount } from "../../../../src/stores/batching/process-count.ts";
 import type { ProcessRegister, RegisteredProcess } from "../../../../src/stores/process-register.ts";
 

@@ -2,8 +2,8 @@
 
 import fc from "fast-check";
 import { expect, test } from "vitest";
+import { AMOUNT_MAX } from "../../../../src/base/units.ts";
 import { Settlement } from "../../../../src/engine/algorithms/settlement.ts";
-import { AMOUNT_MAX } from "../../../../src/engine/base/units.ts";
 import { WAIT_US_MAX } from "../../../../src/engine/domain/limit.ts";
 import { Mode, type Take, TakeGroup } from "../../../../src/engine/domain/take.ts";
 import { Buckets } from "../../../../src/stores/memory/buckets.ts";

@@ -2,7 +2,7 @@
 // test/property/lease.test.ts.
 
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { StoreError } from "../../../../src/engine/base/errors.ts";
+import { StoreError } from "../../../../src/base/errors.ts";
 import { Algorithm, type Limit, Sync } from "../../../../src/engine/domain/limit.ts";
 import { Kind, Mode, Outcome, Source, type TakeGroup, Verdict } from "../../../../src/engine/domain/take.ts";
 import { Leases } from "../../../../src/stores/sync/lease.ts";

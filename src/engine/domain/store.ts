@@ -1,6 +1,6 @@
 // The contract of every store (test/contract/store.contract.ts), and what else a shared store can be asked.
 
-import type { Take, TakeGroup } from "../engine/domain/take.ts";
+import type { Take, TakeGroup } from "./take.ts";
 
 /** Called when a group is settled after `take` has returned. */
 export interface SettleListener {

@@ -1,21 +1,21 @@
-// Reads and checks the settings of the process from environment variables, and reports all mistakes at once. process/settings/table.ts has
-// names and defaults, process/settings/value-types.ts the accepted texts.
+// Reads and checks the settings of the process from environment variables, and reports all mistakes at once. settings/table.ts has
+// names and defaults, settings/value-types.ts the accepted texts.
 
 import { join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
-import { ConfigError } from "../engine/base/errors.ts";
+import { ConfigError } from "../base/errors.ts";
 import { ON_STORE_FAILURE_NAMES, type OnStoreFailure } from "../engine/domain/limit.ts";
-import type { HeaderDialect } from "../grpc/header-dialects.ts";
-import { findForeignNames } from "./settings/foreign-names.ts";
-import { checkBoth, checkReadable, quoted } from "./settings/mistakes.ts";
-import { settlePostgres } from "./settings/postgres-settings.ts";
-import { settleRedis } from "./settings/redis-settings.ts";
-import type { Setting } from "./settings/setting.ts";
-import type { BackendType } from "./settings/store-table.ts";
-import { SETTINGS, type TableValues } from "./settings/table.ts";
-import { settleTraces } from "./settings/trace-settings.ts";
+import { findForeignNames } from "./foreign-names.ts";
+import type { HeaderDialect } from "./header-dialects.ts";
+import { checkBoth, checkReadable, quoted } from "./mistakes.ts";
+import { settlePostgres } from "./postgres-settings.ts";
+import { settleRedis } from "./redis-settings.ts";
+import type { Setting } from "./setting.ts";
+import type { BackendType } from "./store-table.ts";
+import { SETTINGS, type TableValues } from "./table.ts";
+import { settleTraces } from "./trace-settings.ts";
 
-export type { RedisSettings } from "./settings/redis-settings.ts";
+export type { RedisSettings } from "./redis-settings.ts";
 
 /** All settings, complete and frozen. The names of durations end in their unit. */
 export type Settings = Readonly<ReturnType<typeof completed>>;

@@ -1,6 +1,6 @@
 // Warns of variables that are not read: envoyproxy/ratelimit's without an equivalent here, former settings, and names similar to a setting's.
 
-import { nearestName } from "../../engine/base/near-name.ts";
+import { nearestName } from "../base/near-name.ts";
 
 /** A variable that is not read. */
 interface ForeignVariable {

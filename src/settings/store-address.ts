@@ -1,4 +1,4 @@
-// Addresses, logins and TLS of the shared stores' servers. process/settings reads them from the environment.
+// Addresses, logins and TLS of the shared stores' servers. settings reads them from the environment.
 
 /** TLS towards a server. Files are PEM and read again for every connection. */
 export interface ClientTls {

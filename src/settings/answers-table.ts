@@ -1,7 +1,7 @@
 // Settings that change decisions for all rules, and settings of headers and metadata in answers.
 
-import { RETRY_AFTER_JITTER_MAX } from "../../engine/domain/limit.ts";
-import { HEADER_DIALECTS } from "../../grpc/header-dialects.ts";
+import { RETRY_AFTER_JITTER_MAX } from "../engine/domain/limit.ts";
+import { HEADER_DIALECTS } from "./header-dialects.ts";
 import { optional, setting } from "./setting.ts";
 import { BOOLEAN, decimalNumber, HEADER_NAME, listOf } from "./value-types.ts";
 

@@ -1,6 +1,6 @@
 // Settings of the store: where buckets are kept, and what happens when it does not answer.
 
-import { ON_STORE_FAILURE_NAMES } from "../../engine/domain/limit.ts";
+import { ON_STORE_FAILURE_NAMES } from "../engine/domain/limit.ts";
 import { POSTGRES_URL } from "./postgres-address.ts";
 import { REDIS_TYPES, REDIS_URL } from "./redis-address.ts";
 import { optional, setting } from "./setting.ts";

@@ -1,7 +1,7 @@
 // Sentences of mistakes that several settings share.
 
 import { accessSync, constants } from "node:fs";
-import { errorCode } from "../../engine/base/thrown.ts";
+import { errorCode } from "../base/thrown.ts";
 
 /** Text that looks like a key or certificate: PEM, or its base64 alone. */
 const KEY_LIKE = /-----BEGIN|[A-Za-z0-9+]{100}|^M[A-Za-z][A-Za-z0-9+/=]{40}/;

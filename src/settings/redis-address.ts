@@ -1,9 +1,9 @@
 // Parses REDIS_URL and REDIS_AUTH: a single server, a primary that sentinels know by name, or the seed nodes of a cluster. Opens
 // nothing. redis-settings.ts combines them with the other settings.
 
-import { nearestName } from "../../engine/base/near-name.ts";
-import { unlessThrown } from "../../engine/base/thrown.ts";
-import type { RedisAddress, RedisLogin, TcpAddress } from "../../stores/store-address.ts";
+import { nearestName } from "../base/near-name.ts";
+import { unlessThrown } from "../base/thrown.ts";
+import type { RedisAddress, RedisLogin, TcpAddress } from "./store-address.ts";
 import { percentDecoded, SECRET, type SettingType } from "./value-types.ts";
 
 /** Kinds of deployments, as REDIS_TYPE names them. */

@@ -1,8 +1,8 @@
 // Combines the REDIS_* settings into one RedisSettings and finds contradictions; the same for REDIS_PERSECOND_*, the second Redis.
 
-import type { RedisAccess, RedisLogin } from "../../stores/store-address.ts";
 import { checkBoth, checkOne } from "./mistakes.ts";
 import { parseRedisAuth, parseRedisUrl, type RedisPlace, type RedisUrl, RedisUrlError } from "./redis-address.ts";
+import type { RedisAccess, RedisLogin } from "./store-address.ts";
 import type { BackendType } from "./store-table.ts";
 import type { TableValues } from "./table.ts";
 

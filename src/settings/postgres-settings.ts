@@ -1,8 +1,8 @@
 // Combines the POSTGRES_* settings into one PostgresTarget and finds contradictions. Opens nothing.
 
-import type { ClientTls, PostgresTarget } from "../../stores/store-address.ts";
 import { checkBoth, checkOne } from "./mistakes.ts";
 import { parsePostgresUrl, SSL_MODES, type SslMode } from "./postgres-address.ts";
+import type { ClientTls, PostgresTarget } from "./store-address.ts";
 import type { BackendType } from "./store-table.ts";
 import type { TableValues } from "./table.ts";
 

@@ -1,6 +1,6 @@
 // Converts the text of environment variables into values: one SettingType per kind of value. Names and defaults are in the tables.
 
-import { unlessThrown } from "../../engine/base/thrown.ts";
+import { unlessThrown } from "../base/thrown.ts";
 
 /** Reads and shows one kind of value. */
 export interface SettingType<T> {

@@ -1,6 +1,6 @@
 // Parses POSTGRES_URL, and shows it without its password. Opens nothing. postgres-settings.ts combines it with the other settings.
 
-import type { PostgresTarget } from "../../stores/store-address.ts";
+import type { PostgresTarget } from "./store-address.ts";
 import { percentDecoded, SECRET, type SettingType } from "./value-types.ts";
 
 /** The parts of a POSTGRES_URL. */

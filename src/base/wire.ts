@@ -1,7 +1,7 @@
 // Reads and writes the protobuf wire format, one value at a time, without allocating anything but text. Knows no messages: codec.ts
 // does. Every error is a RequestError that names the position of the byte.
 
-import { RequestError } from "../../engine/base/errors.ts";
+import { RequestError } from "./errors.ts";
 
 /** Wire types: the low three bits of a tag. Groups (3 and 4), which proto3 does not have, are refused. */
 export const WireType = { varint: 0, fixed64: 1, bytes: 2, startGroup: 3, endGroup: 4, fixed32: 5 } as const;
