@@ -11,10 +11,10 @@ import { askOnce, openClient } from "../support/test-app.ts";
 
 const ROOT = resolve(import.meta.dirname, "../..");
 /** The user that the image names. */
-const NOBODY = 65_534;
+const UID = 10_801;
 const BUILD_MS = 120_000;
 const isRoot = process.getuid?.() === 0;
-const asNobody = isRoot ? { uid: NOBODY, gid: NOBODY } : {};
+const asNobody = isRoot ? { uid: UID, gid: UID } : {};
 
 interface BillOfMaterials {
   readonly components: readonly {
@@ -175,7 +175,7 @@ describe("the Dockerfile", () => {
     expect(dockerfile).toMatch(/^RUN node deploy\/build-image-folder\.mjs \/image$/m);
     expect(dockerfile).toMatch(/^COPY --from=build \/image\/app \/app$/m);
     expect(dockerfile).toMatch(/ln -s \/app\/bin\/ratelimit \/bin\/ratelimit$/m);
-    expect(dockerfile).toMatch(new RegExp(`^USER ${NOBODY}:${NOBODY}$`, "m"));
+    expect(dockerfile).toMatch(new RegExp(`^USER ${UID}:${UID}$`, "m"));
     expect(dockerfile).toMatch(/^CMD \["\/bin\/ratelimit"\]$/m);
     expect(dockerfile).toMatch(/^EXPOSE 8081 8080$/m);
     expect(dockerfile).toMatch(/^COPY --from=started \/tmp\/compile \/app\/\.cache\/compile$/m);

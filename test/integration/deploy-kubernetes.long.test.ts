@@ -1,7 +1,7 @@
 // What kustomize and helm render from deploy/: the same objects, valid to Kubernetes, and fit for Headgate as it is.
 
 import { readdirSync, readFileSync, writeFileSync } from "node:fs";
-import { join, resolve } from "node:path";
+import { basename, dirname, join, resolve } from "node:path";
 import { beforeAll, describe, expect, test } from "vitest";
 import { parse, parseAllDocuments } from "yaml";
 import { readSettings, type Settings } from "../../src/settings/settings.ts";
@@ -12,6 +12,7 @@ import {
   type KubeObject,
   type Labels,
   renderChart,
+  renderNotes,
   renderOverlay,
   renderVerify,
   renderWithComponent,
@@ -66,6 +67,9 @@ interface Policy {
 }
 interface NetworkPolicy extends KubeObject {
   readonly spec: { readonly egress: readonly { readonly ports: readonly Port[] }[] };
+}
+interface Monitor extends KubeObject {
+  readonly spec: { readonly selector: { readonly matchLabels: Labels }; readonly endpoints: readonly object[] };
 }
 interface Port {
   readonly name: string;
@@ -133,6 +137,19 @@ function comparable(value: unknown): unknown {
   return Object.fromEntries(kept.map(([key, inner]) => [key, comparable(inner)]));
 }
 
+/** The objects by name, apart from the namespace itself. */
+function sortedForComparison(objects: readonly KubeObject[]): readonly (readonly [string, unknown])[] {
+  return objects
+    .filter(({ kind }) => kind !== "Namespace")
+    .map((object) => [`${object.kind}/${object.metadata.name}`, comparable(object)] as const)
+    .toSorted(([a], [b]) => a.localeCompare(b));
+}
+
+/** Values of the chart as arguments of helm. */
+function asArguments(values: object): string[] {
+  return Object.entries(values).flatMap(([name, value]) => ["--set-json", `${name}=${JSON.stringify(value)}`]);
+}
+
 function selects(selector: Labels, labels: Labels): boolean {
   return Object.entries(selector).every(([key, value]) => labels[key] === value);
 }
@@ -148,10 +165,45 @@ test.each(SETUPS)(
     expect(url.href).toBe("http://otel-collector.monitoring:4318/v1/traces");
     const { egress } = (named(objects, "NetworkPolicy") as NetworkPolicy).spec;
     expect(egress.at(-1)?.ports.map(({ port }) => String(port))).toContain(url.port);
-    const known = objects.filter(({ kind }) => kind !== "ServiceMonitor");
-    expect(await schemaErrors(known, KUBERNETES.at(-1) ?? "")).toEqual([]);
+    expect(await schemaErrors(objects, KUBERNETES.at(-1) ?? "")).toEqual([]);
   },
 );
+
+describe("what an overlay leaves out because not every cluster has it", () => {
+  test.each([
+    { component: "admin-tokens", values: { adminTokens: { existingSecret: "headgate-admin" } } },
+    { component: "service-monitor", values: { serviceMonitor: { enabled: true } } },
+    { component: "alerts", values: { prometheusRule: { enabled: true } } },
+  ])("comes as the component $component, and is the same from the chart", async ({ component, values }) => {
+    const objects = await renderWithComponent("production", component);
+    expect(sortedForComparison(objects)).toEqual(
+      sortedForComparison(await renderChart("production", ...asArguments(values))),
+    );
+    expect(sortedForComparison(objects)).not.toEqual(sortedForComparison(objectsOf("production")));
+  });
+
+  test("names in its instructions the Secret and the key that it mounts", async () => {
+    const objects = await renderWithComponent("memory", "admin-tokens");
+    const headgate = named(objects, "Deployment") as Deployment;
+    const file = containerOf(headgate).env?.find(({ name }) => name === "ADMIN_TOKEN_FILE")?.value ?? "";
+    expect(containerOf(headgate).volumeMounts).toContainEqual({
+      name: "admin",
+      mountPath: dirname(file),
+      readOnly: true,
+    });
+    const said = readFileSync(join(ROOT, "deploy/kubernetes/components/admin-tokens/kustomization.yaml"), "utf8");
+    expect(said).toContain(`create secret generic headgate-admin --from-literal=${basename(file)}=`);
+    expect(await schemaErrors(objects, KUBERNETES.at(-1) ?? "")).toEqual([]);
+  });
+
+  test("is scraped where Headgate serves its metrics", async () => {
+    const objects = await renderWithComponent("production", "service-monitor");
+    const { spec } = named(objects, "ServiceMonitor") as Monitor;
+    const { selector, endpoints } = spec;
+    expect(selects(selector.matchLabels, named(objects, "Service")?.metadata.labels ?? {})).toBe(true);
+    expect(endpoints).toMatchObject([{ port: "http", path: SETTINGS.prometheusPath.default }]);
+  });
+});
 
 test("the job that verifies runs as restricted pods may, and its plan fits the rules and the Services of the base", async () => {
   const objects = await renderVerify();
@@ -171,17 +223,11 @@ test("the job that verifies runs as restricted pods may, and its plan fits the r
 
 describe.each(SETUPS)("the set-up %s", (setup) => {
   test("is the same from kustomize and from helm, apart from the namespace itself", () => {
-    const sorted = (objects: readonly KubeObject[]) =>
-      objects
-        .filter(({ kind }) => kind !== "Namespace")
-        .map((object) => [`${object.kind}/${object.metadata.name}`, comparable(object)])
-        .toSorted(([a], [b]) => String(a).localeCompare(String(b)));
-    expect(sorted(charts.get(setup) ?? [])).toEqual(sorted(objectsOf(setup)));
+    expect(sortedForComparison(charts.get(setup) ?? [])).toEqual(sortedForComparison(objectsOf(setup)));
   });
 
   test.each(KUBERNETES)("has only objects that Kubernetes %s knows, without unknown fields", async (version) => {
-    const known = objectsOf(setup).filter(({ kind }) => kind !== "ServiceMonitor");
-    expect(await schemaErrors(known, version)).toEqual([]);
+    expect(await schemaErrors(objectsOf(setup), version)).toEqual([]);
   });
 
   test("puts everything into the namespace headgate, which admits restricted pods only", () => {
@@ -423,20 +469,6 @@ describe("the set-ups among each other", () => {
     }
   });
 
-  test("production is scraped where Headgate serves its metrics", () => {
-    const service = named(objectsOf("production"), "Service")?.metadata.labels ?? {};
-    expect(selects(headgateOf("production").spec.selector.matchLabels, service)).toBe(true);
-    expect(named(objectsOf("production"), "ServiceMonitor")).toEqual({
-      apiVersion: "monitoring.coreos.com/v1",
-      kind: "ServiceMonitor",
-      metadata: { name: "headgate", namespace: "headgate", labels: expect.any(Object) },
-      spec: {
-        selector: { matchLabels: headgateOf("production").spec.selector.matchLabels },
-        endpoints: [{ port: "http", path: SETTINGS.prometheusPath.default, interval: "15s", scrapeTimeout: "5s" }],
-      },
-    });
-  });
-
   test("one Service is headless, and both say that the port speaks gRPC", () => {
     const services = ["headgate", "headgate-headless"].map((name) => named(objectsOf("redis"), "Service", name)?.spec);
     expect(services).toMatchObject([
@@ -485,6 +517,12 @@ describe("the chart", () => {
       args: ["--set-string", "settings.MEMORY_SNAPSHOT=/tmp/buckets"],
       says: /MEMORY_SNAPSHOT/,
     },
+    {
+      name: "a token in clear text",
+      args: ["--set-string", "settings.ADMIN_TOKEN=abcdefghijklmnop"],
+      says: /ADMIN_TOKEN/,
+    },
+    { name: "a server of names without ports", args: ["--set-json", 'networkPolicy.dns=[{"to":[{}]}]'], says: /ports/ },
     { name: "a setting that is no text", args: ["--set", "settings.BUCKETS_MAX=5"], says: /want string/ },
     { name: "a rule file that Headgate would not read", args: ["--set-string", "rules.edge=x"], says: /rules/ },
   ])("refuses $name", async ({ args, says }) => {
@@ -539,6 +577,95 @@ describe("the chart", () => {
     );
     expect(headgate.spec.template.spec.volumes).toEqual([{ name: "rules", configMap: { name: "my-rules" } }]);
     expect(named(objects, "ConfigMap", "headgate-rules")).toBeUndefined();
+  });
+});
+
+describe("what the chart passes on as it is", () => {
+  const EXTRAS = {
+    extraEnv: [{ name: "NODE_OPTIONS", value: "--max-old-space-size=300" }],
+    extraVolumes: [{ name: "more", emptyDir: {} }],
+    extraVolumeMounts: [{ name: "more", mountPath: "/more" }],
+    initContainers: [{ name: "first", image: "busybox:1", command: ["true"] }],
+    podLabels: { team: "edge" },
+    podAnnotations: { note: "a" },
+    serviceAnnotations: { note: "b" },
+    serviceAccountAnnotations: { note: "c" },
+    topologySpreadConstraints: [{ maxSkew: 1, topologyKey: "rack", whenUnsatisfiable: "DoNotSchedule" }],
+  };
+
+  test("lands where Kubernetes expects it", async () => {
+    const objects = await templateChart("headgate", ...asArguments(EXTRAS));
+    expect(await schemaErrors(objects, KUBERNETES.at(-1) ?? "")).toEqual([]);
+    const { template } = (named(objects, "Deployment") as Deployment).spec;
+    expect(template.metadata).toMatchObject({ labels: EXTRAS.podLabels, annotations: EXTRAS.podAnnotations });
+    expect(template.spec).toMatchObject({
+      initContainers: EXTRAS.initContainers,
+      topologySpreadConstraints: EXTRAS.topologySpreadConstraints,
+    });
+    expect(template.spec.volumes).toEqual(expect.arrayContaining(EXTRAS.extraVolumes));
+    const [container] = template.spec.containers;
+    expect(container?.env?.at(-1)).toEqual(EXTRAS.extraEnv[0]);
+    expect(container?.volumeMounts.at(-1)).toEqual(EXTRAS.extraVolumeMounts[0]);
+    for (const name of ["headgate", "headgate-headless"])
+      expect(named(objects, "Service", name)?.metadata).toMatchObject({ annotations: EXTRAS.serviceAnnotations });
+    expect(named(objects, "ServiceAccount")?.metadata).toMatchObject({ annotations: EXTRAS.serviceAccountAnnotations });
+  });
+
+  test.each([
+    { dns: [], ports: [] },
+    { dns: [{ to: [{ ipBlock: { cidr: "169.254.20.10/32" } }], ports: [53] }], ports: [53, 53] },
+    { dns: [{ to: [{ namespaceSelector: {} }], ports: [5353] }], ports: [5353, 5353] },
+  ])("names are asked of $dns alone", async ({ dns, ports }) => {
+    for (const kind of ["sentinel", "cluster"]) {
+      const bundled = { bundled: { enabled: true, kind } };
+      const objects = await templateChart(
+        "headgate",
+        ...asArguments({ store: "redis", redis: bundled, networkPolicy: { dns } }),
+      );
+      for (const name of ["headgate", "headgate-redis"]) {
+        const policy = named(objects, "NetworkPolicy", name)?.spec as Policy;
+        const toNames = policy.egress.filter(({ to }) => to?.every(({ podSelector }) => podSelector === undefined));
+        expect(
+          toNames.flatMap(({ ports }) => ports.map(({ port }) => port)),
+          name,
+        ).toEqual(ports);
+        expect(toNames.map(({ to }) => to)).toEqual(dns.map(({ to }) => to));
+      }
+      expect(await schemaErrors(objects, KUBERNETES.at(-1) ?? "")).toEqual([]);
+    }
+  });
+
+  test("decisions and pages are for those whom the values name", async () => {
+    const grpcFrom = [{ namespaceSelector: { matchLabels: { gateways: "yes" } } }];
+    const httpFrom = [{ ipBlock: { cidr: "10.0.0.0/8" } }];
+    const objects = await templateChart("headgate", ...asArguments({ networkPolicy: { grpcFrom, httpFrom } }));
+    const policy = named(objects, "NetworkPolicy")?.spec as Policy;
+    expect(policy.ingress.map(({ from, ports }) => [from, ports[0]?.port]).slice(0, 2)).toEqual([
+      [grpcFrom, "grpc"],
+      [httpFrom, "http"],
+    ]);
+  });
+});
+
+describe("the notes after an installation", () => {
+  test.each([
+    { values: {}, say: ["no admin token", "every pod of the cluster", "Alerts are off"], don_t: ["bundled"] },
+    {
+      values: {
+        adminTokens: { existingSecret: "ours" },
+        prometheusRule: { enabled: true },
+        networkPolicy: { grpcFrom: [{ podSelector: {} }] },
+        store: "redis",
+        redis: { bundled: { enabled: true } },
+      },
+      say: ["get secret ours", "bundled Redis has no password"],
+      don_t: ["no admin token", "every pod", "Alerts are off"],
+    },
+  ])("say how to ask, where the page is, and what $values leave to do", async ({ values, say, don_t }) => {
+    const notes = await renderNotes(...asArguments(values));
+    for (const words of ["ask --domain edge", "port-forward", "http://localhost:8080", "doctor", ...say])
+      expect(notes).toContain(words);
+    for (const words of don_t) expect(notes).not.toContain(words);
   });
 });
 

@@ -189,6 +189,8 @@ describe("alerts and dashboard", () => {
   });
 });
 
-test("the chart has the same alerts", () => {
+test("the chart and the component for kustomize have the same alerts", () => {
   expect(read("helm/headgate/files/alerts.yaml")).toBe(read("prometheus/alerts.yaml"));
+  const { spec } = parse(read("kubernetes/components/alerts/prometheus-rule.yaml")) as { readonly spec: unknown };
+  expect(spec).toEqual(parse(read("prometheus/alerts.yaml")));
 });

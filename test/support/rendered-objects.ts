@@ -1,6 +1,6 @@
 // Kubernetes objects as kustomize and helm render them from deploy/, in a form that tests can compare and walk through.
 
-import { writeFileSync } from "node:fs";
+import { cpSync, renameSync, writeFileSync } from "node:fs";
 import { join, relative, resolve } from "node:path";
 import { parseAllDocuments } from "yaml";
 import { goTool, pythonPackage, runPython, runTool } from "./deploy-tools.ts";
@@ -29,6 +29,9 @@ export interface KubeObject {
   readonly metadata: { readonly name: string; readonly namespace?: string; readonly labels?: Labels };
   readonly [field: string]: unknown;
 }
+interface Notes {
+  readonly data: { readonly notes: string };
+}
 export type Labels = Readonly<Record<string, string>>;
 
 export async function renderOverlay(setup: Setup): Promise<KubeObject[]> {
@@ -46,7 +49,7 @@ export async function renderWithComponent(setup: Setup, component: string): Prom
   const place = (name: string) => relative(folder, join(DEPLOY, "kubernetes", name));
   writeFileSync(
     join(folder, "kustomization.yaml"),
-    `resources: ["${place(`overlays/${setup}`)}"]\ncomponents: ["${place(`components/${component}`)}"]\n`,
+    `namespace: headgate\nresources: ["${place(`overlays/${setup}`)}"]\ncomponents: ["${place(`components/${component}`)}"]\n`,
   );
   return objectsIn(await kustomize(folder));
 }
@@ -55,14 +58,34 @@ async function kustomize(folder: string): Promise<string> {
   return await runTool(await goTool("kustomize"), ["build", folder]);
 }
 
-export async function renderChart(setup: Setup): Promise<KubeObject[]> {
-  return templateChart("headgate", "-f", join(CHART, "examples", `${setup}.yaml`));
+export async function renderChart(setup: Setup, ...args: readonly string[]): Promise<KubeObject[]> {
+  return templateChart("headgate", "-f", join(CHART, "examples", `${setup}.yaml`), ...args);
+}
+
+/** What helm prints after an installation. It does so only for a cluster, so a copy of the chart shows it in an object. */
+export async function renderNotes(...args: readonly string[]): Promise<string> {
+  const copy = join(temporaryFolder("chart"), "headgate");
+  cpSync(CHART, copy, { recursive: true });
+  renameSync(join(copy, "templates/NOTES.txt"), join(copy, "files/notes.txt"));
+  const shown = `apiVersion: v1
+kind: ConfigMap
+metadata: { name: notes }
+data: { notes: {{ tpl (.Files.Get "files/notes.txt") . | quote }} }
+`;
+  writeFileSync(join(copy, "templates/notes.yaml"), shown);
+  const objects = objectsIn(await template("headgate", copy, args));
+  const shownNotes = objects.find(({ metadata }) => metadata.name === "notes") as unknown as Notes;
+  return shownNotes.data.notes;
 }
 
 /** Renders the chart as a release in namespace `headgate`; rejects with helm's words for values that it refuses. */
 export async function templateChart(release: string, ...args: readonly string[]): Promise<KubeObject[]> {
-  const fixed = ["template", release, CHART, "--namespace", "headgate", "--kube-version", KUBE_VERSION];
-  return objectsIn(await runTool(await goTool("helm"), [...fixed, ...args]));
+  return objectsIn(await template(release, CHART, args));
+}
+
+async function template(release: string, chart: string, args: readonly string[]): Promise<string> {
+  const fixed = ["template", release, chart, "--namespace", "headgate", "--kube-version", KUBE_VERSION];
+  return runTool(await goTool("helm"), [...fixed, ...args]);
 }
 
 /** What the schemas of Kubernetes `version` find wrong in the objects, unknown fields included. */

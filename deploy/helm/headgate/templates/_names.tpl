@@ -46,3 +46,15 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
 {{- define "headgate.mountsSecret" -}}
 {{- if and (eq .Values.store "redis") (or .Values.redis.secretKeys.auth .Values.redis.secretKeys.ca) -}}true{{- end -}}
 {{- end -}}
+
+{{/* Egress to the servers that resolve names; nothing without any. */}}
+{{- define "headgate.dnsEgress" -}}
+{{- range .Values.networkPolicy.dns }}
+- to: {{- toYaml .to | nindent 4 }}
+  ports:
+    {{- range .ports }}
+    - { port: {{ . }}, protocol: UDP }
+    - { port: {{ . }}, protocol: TCP }
+    {{- end }}
+{{- end -}}
+{{- end -}}
