@@ -3,7 +3,8 @@ import { defineConfig } from "vitest/config";
 import { LongestFirst } from "./test/support/longest-first.ts";
 
 const CORES = availableParallelism();
-const LONG = "test/**/*.long.test.ts";
+const SERVER = "{test,packages/*/test}/**/*.server.test.ts";
+const LONG = "{test,packages/*/test}/**/*.long.test.ts";
 const RUN = "test/support/test-run.ts";
 const SERVERS = ["redis", "postgres"].map((name) => `test/support/require-${name}.ts`);
 /** Services start in hundreds; none needs its first calls to be fast. */
@@ -27,8 +28,8 @@ export default defineConfig({
         test: {
           ...EVERYWHERE,
           name: "unit",
-          include: ["test/{unit,property,contract,tidy,fuzz}/**/*.test.ts"],
-          exclude: ["test/**/*.server.test.ts", LONG],
+          include: ["test/{unit,property,contract,tidy,fuzz}/**/*.test.ts", "packages/*/test/**/*.test.ts"],
+          exclude: [SERVER, LONG],
           globalSetup: [RUN],
           // Most of a file's time would go into a process of its own and loading the same modules again.
           isolate: false,
@@ -43,7 +44,7 @@ export default defineConfig({
           ...EVERYWHERE,
           name: "servers",
           env,
-          include: ["test/{lua,integration,fault}/**/*.test.ts", "test/**/*.server.test.ts"],
+          include: ["test/{lua,integration,fault}/**/*.test.ts", SERVER],
           exclude: [LONG],
           globalSetup: [RUN, ...SERVERS],
           // As above.

@@ -11,7 +11,7 @@ import { sectionOf } from "./version.mjs";
 /** Writes all files into `out`. `root` is the copy, `seconds` the time that everything in archives has. */
 export function makeArtifacts({ root, out, version, seconds }) {
   run("npm", ["run", "--silent", "build"], { cwd: root });
-  for (const folder of [".", "client"]) pack(join(root, folder), out);
+  for (const folder of [".", "packages/client"]) pack(join(root, folder), out);
   withFolder("headgate-image", (image) => {
     const env = { ...process.env, SOURCE_DATE_EPOCH: String(seconds) };
     run(process.execPath, [join(root, "deploy/build-image-folder.mjs"), image], { cwd: root, env });
@@ -68,7 +68,7 @@ function checksumsOf(folder) {
  * npm loses packages that the service's optional peers need too.
  */
 function lockClient(root, folder) {
-  const manifest = JSON.parse(readFileSync(join(root, "client/package.json"), "utf8"));
+  const manifest = JSON.parse(readFileSync(join(root, "packages/client/package.json"), "utf8"));
   const lock = JSON.parse(readFileSync(join(root, "package-lock.json"), "utf8"));
   const { name, version, license, dependencies } = manifest;
   const packages = { "": { name, version, license, dependencies } };

@@ -46,10 +46,10 @@ export function setVersion(root, version, date) {
     const after = change(before);
     if (after !== before) writeFileSync(join(root, file), after);
   };
-  for (const file of ["package.json", "client/package.json"]) {
+  for (const file of ["package.json", ...packagesOf(root).map((path) => `${path}/package.json`)]) {
     edit(file, (text) => text.replace(`"version": "${old}"`, `"version": "${version}"`));
   }
-  edit("package-lock.json", (text) => lockWith(text, version));
+  edit("package-lock.json", (text) => lockWith(text, version, packagesOf(root)));
   edit("deploy/helm/headgate/Chart.yaml", (text) => text.replace(/^(version|appVersion): .*$/gm, `$1: ${version}`));
   const named = new RegExp(`(headgate:|app\\.kubernetes\\.io/version: )${old.replaceAll(".", "\\.")}(?![\\w.-])`, "g");
   for (const file of NAMING.flatMap((path) => filesIn(root, path))) {
@@ -65,11 +65,14 @@ export function sectionOf(changelog, name) {
   return found?.slice(found.indexOf("\n") + 1).trim();
 }
 
-function lockWith(text, version) {
+function packagesOf(root) {
+  return readdirSync(join(root, "packages")).map((name) => `packages/${name}`);
+}
+
+function lockWith(text, version, packages) {
   const lock = JSON.parse(text);
   lock.version = version;
-  lock.packages[""].version = version;
-  lock.packages.client.version = version;
+  for (const path of ["", ...packages]) lock.packages[path].version = version;
   return `${JSON.stringify(lock, null, 2)}\n`;
 }
 

@@ -3,7 +3,7 @@
 
 import { createServer, type Socket } from "node:net";
 import { expect, test } from "vitest";
-import { createLimiter } from "../../client/src/client.ts";
+import { createLimiter } from "../../packages/client/src/client.ts";
 import { HpackEncoder } from "../../src/grpc/transport/fast-lane/hpack/encoder.ts";
 import { ErrorCode, Flag, FrameType, PREFACE } from "../../src/grpc/transport/fast-lane/protocol.ts";
 import { closedWithTest } from "../support/ends.ts";

@@ -1,7 +1,7 @@
 // limiter.reserve() against real services, with servers away, answers lost, and stores that do not answer.
 
 import { afterEach, beforeAll, describe, expect, test } from "vitest";
-import type { CheckFailure } from "../../client/src/client.ts";
+import type { CheckFailure } from "../../packages/client/src/client.ts";
 import { BUDGET_RULES, budgetLeft, callBudgets } from "../support/budgets.ts";
 import { FaultProxy } from "../support/fault-proxy.ts";
 import { addressOf, NOBODY, openLimiter } from "../support/limiters.ts";

@@ -1,4 +1,4 @@
-// The TypeScript of README.md, docs/clients.md and client/README.md, compiled by somebody who has nothing but the package: strictly, against
+// The TypeScript of README.md, docs/clients.md and packages/client/README.md, compiled by somebody who has nothing but the package: strictly, against
 // its declarations alone. Frameworks are stood in for by the parts of their types that inference depends on.
 
 import { execFileSync } from "node:child_process";
@@ -64,7 +64,7 @@ const MISTAKES = [
 
 // Promise(clients): The TypeScript of the docs compiles in a strict project.
 test("compiles in a strict project of a stranger, and mistakes do not", () => {
-  const blocks = ["README.md", "docs/clients.md", "client/README.md"].flatMap(blocksOf);
+  const blocks = ["README.md", "docs/clients.md", "packages/client/README.md"].flatMap(blocksOf);
   expect(blocks.length).toBeGreaterThan(3);
   const good = new Map([...blocks, MORE].map((code, i) => [`block-${i}.ts`, `${code}\nexport {};\n`]));
   const mistakes = new Map(MISTAKES.map((code, i) => [`mistake-${i}.ts`, code]));
@@ -89,7 +89,7 @@ function strangerProject(): string {
   const client = join(modules, "@headgate/client");
   mkdirSync(client, { recursive: true });
   mkdirSync(join(modules, "@types"));
-  execFileSync("tar", ["xzf", packed("client"), "--strip-components=1", "-C", client]);
+  execFileSync("tar", ["xzf", packed("packages/client"), "--strip-components=1", "-C", client]);
   cpSync(join(ROOT, "node_modules/@types/node"), join(modules, "@types/node"), { recursive: true });
   symlinkSync(join(ROOT, "node_modules/undici-types"), join(modules, "undici-types"));
   writeFileSync(join(folder, "package.json"), '{ "type": "module" }');

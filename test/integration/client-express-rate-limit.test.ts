@@ -8,7 +8,7 @@ import { type Options, rateLimit, type Store } from "express-rate-limit";
 import { rateLimit as rateLimit7 } from "express-rate-limit-7";
 import { rateLimit as rateLimit84 } from "express-rate-limit-8.4";
 import { beforeAll, describe, expect, test } from "vitest";
-import { headgateStore, type StoreOptions } from "../../client/src/express-rate-limit.ts";
+import { headgateStore, type StoreOptions } from "../../packages/client/src/express-rate-limit.ts";
 import { addressOf, NOBODY, openLimiter } from "../support/limiters.ts";
 import { listen } from "../support/listen.ts";
 import { ManualClock } from "../support/manual-clock.ts";

@@ -3,7 +3,7 @@
 import rateLimit, { type RateLimitOptions, type RateLimitPluginOptions } from "@fastify/rate-limit";
 import Fastify, { type FastifyInstance } from "fastify";
 import { beforeAll, describe, expect, test } from "vitest";
-import { headgateStore, type StoreOptions } from "../../client/src/fastify-rate-limit.ts";
+import { headgateStore, type StoreOptions } from "../../packages/client/src/fastify-rate-limit.ts";
 import { closedWithTest } from "../support/ends.ts";
 import { addressOf, NOBODY, openLimiter } from "../support/limiters.ts";
 import { ManualClock } from "../support/manual-clock.ts";

@@ -3,7 +3,7 @@
 import { createServer as createHttpServer } from "node:http";
 import { createServer } from "node:net";
 import { beforeAll, describe, expect, test } from "vitest";
-import { CheckFailure, httpLimit, type Limiter, WaitRefused } from "../../client/src/client.ts";
+import { CheckFailure, httpLimit, type Limiter, WaitRefused } from "../../packages/client/src/client.ts";
 import { Authority } from "../support/certificates.ts";
 import { FaultProxy } from "../support/fault-proxy.ts";
 import { addressOf, openLimiter } from "../support/limiters.ts";

@@ -186,7 +186,7 @@ describe("the Dockerfile", () => {
     const allowed = [...ignore.matchAll(/^!(.+)$/gm)].map((match) => match[1]);
     const { files } = JSON.parse(await readFile(join(ROOT, "package.json"), "utf8")) as { files: string[] };
     const copied = files.filter((path) => !/^(?:!.*|dist|docs|examples|deploy\/(?:cases|envoy)|.*\.md)$/.test(path));
-    const manifests = ["package.json", "package-lock.json", "client/package.json"];
+    const manifests = ["package.json", "package-lock.json", "packages/*/package.json"];
     const needed = [...manifests, "LICENSE", "tsconfig.json", "tsconfig.build.json", "src"];
     const own = ["deploy/build-image-folder.mjs", "deploy/bill-of-materials.mjs", "deploy/image"];
     expect(allowed.toSorted()).toEqual([...copied, ...needed, ...own].toSorted());

@@ -5,7 +5,7 @@ import { once } from "node:events";
 import { cpSync, mkdirSync, readFileSync, symlinkSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { beforeAll, describe, expect, test } from "vitest";
-import type { Limiter } from "../../client/src/client.ts";
+import type { Limiter } from "../../packages/client/src/client.ts";
 import { ownProcess } from "../support/child-processes.ts";
 import { endWithTest } from "../support/ends.ts";
 import { addressOf, openLimiter } from "../support/limiters.ts";
@@ -71,7 +71,7 @@ test("prints what its README says, as a program of its own", async () => {
   const folder = temporaryFolder("headgate-example");
   cpSync(EXAMPLE, folder, { recursive: true });
   mkdirSync(join(folder, "node_modules/@headgate"), { recursive: true });
-  symlinkSync(join(ROOT, "client"), join(folder, "node_modules/@headgate/client"));
+  symlinkSync(join(ROOT, "packages/client"), join(folder, "node_modules/@headgate/client"));
   const env = { ...process.env, HEADGATE: `127.0.0.1:${app.grpcPort}` };
   const child = spawn(process.execPath, ["chat.mjs"], { cwd: folder, env, stdio: ["ignore", "pipe", "inherit"] });
   ownProcess(child);

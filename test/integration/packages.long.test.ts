@@ -55,7 +55,7 @@ let ofService: string;
 let service: ServiceProcess;
 
 beforeAll(async () => {
-  project = projectWith(packed("client"));
+  project = projectWith(packed("packages/client"));
   ofService = projectWith(packed("."));
   service = await startService({}, { command: [join(ofService, "node_modules/.bin/headgate"), "serve"] });
 }, INSTALL_MS);
@@ -106,7 +106,10 @@ test.each([
 
 describe("@headgate/client", () => {
   test("needs grpc-js alone, and its stores the middleware that they are for", () => {
-    const manifest = JSON.parse(readFileSync(join(ROOT, "client/package.json"), "utf8")) as Record<string, object>;
+    const manifest = JSON.parse(readFileSync(join(ROOT, "packages/client/package.json"), "utf8")) as Record<
+      string,
+      object
+    >;
     expect(Object.keys(manifest.dependencies ?? {})).toEqual(["@grpc/grpc-js"]);
     const peers = ["@fastify/rate-limit", "express-rate-limit"];
     expect(Object.keys(manifest.peerDependencies ?? {})).toEqual(peers);

@@ -3,7 +3,7 @@
 import fc from "fast-check";
 import ipaddr from "ipaddr.js";
 import { expect, test } from "vitest";
-import { addressOf } from "../../client/src/address-of.ts";
+import { addressOf } from "../../packages/client/src/address-of.ts";
 import { Address } from "../../src/engine/rules/address.ts";
 import { AddressGroups } from "../../src/engine/rules/address-groups.ts";
 import { AddressRanges, parseRange, type Range, rangeOf } from "../../src/engine/rules/cidr.ts";

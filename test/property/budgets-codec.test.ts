@@ -4,7 +4,10 @@ import { type DescMessage, fromBinary, toBinary } from "@bufbuild/protobuf";
 import type { MessageTypeDefinition } from "@grpc/proto-loader";
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { readReserved as clientReserved, readSettled as clientSettled } from "../../client/src/budgets-wire.ts";
+import {
+  readReserved as clientReserved,
+  readSettled as clientSettled,
+} from "../../packages/client/src/budgets-wire.ts";
 import { WireWriter } from "../../src/base/wire.ts";
 import { HoldAsk, LimitRequest, textOf } from "../../src/engine/domain/request.ts";
 import { decodeHoldRequest, encodeReserved, encodeSettled } from "../../src/grpc/rls/budgets.ts";

@@ -2,7 +2,7 @@
 
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { readReserved, writeHold, writeNumber } from "../../client/src/budgets-wire.ts";
+import { readReserved, writeHold, writeNumber } from "../../packages/client/src/budgets-wire.ts";
 import { HoldAsk, LimitRequest, textOf } from "../../src/engine/domain/request.ts";
 import { decodeHoldRequest } from "../../src/grpc/rls/budgets.ts";
 import { reservedBytes } from "../support/budgets.ts";

@@ -2,10 +2,10 @@
 
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { readAnswer } from "../../client/src/read-answer.ts";
-import { ALGORITHMS } from "../../client/src/request.ts";
-import { UNITS } from "../../client/src/unit.ts";
-import { writeRequest } from "../../client/src/write-request.ts";
+import { readAnswer } from "../../packages/client/src/read-answer.ts";
+import { ALGORITHMS } from "../../packages/client/src/request.ts";
+import { UNITS } from "../../packages/client/src/unit.ts";
+import { writeRequest } from "../../packages/client/src/write-request.ts";
 import { LimitRequest } from "../../src/engine/domain/request.ts";
 import { decodeRequest } from "../../src/grpc/rls/codec.ts";
 import { shouldRateLimit } from "../support/load-proto.ts";

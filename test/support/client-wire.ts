@@ -1,7 +1,7 @@
 // What the TypeScript client sends as proto-loader reads it, and what it makes of what proto-loader writes.
 
-import type { Answer } from "../../client/src/decision.ts";
-import { readAnswer } from "../../client/src/read-answer.ts";
+import type { Answer } from "../../packages/client/src/decision.ts";
+import { readAnswer } from "../../packages/client/src/read-answer.ts";
 import { shouldRateLimit } from "./load-proto.ts";
 
 import { answerBytes } from "./mirror-rig.ts";

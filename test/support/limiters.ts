@@ -1,6 +1,6 @@
 // Limiters of the TypeScript client, closed with the test.
 
-import { createLimiter, type Limiter, type LimiterOptions } from "../../client/src/client.ts";
+import { createLimiter, type Limiter, type LimiterOptions } from "../../packages/client/src/client.ts";
 import { closedWithTest } from "./ends.ts";
 import type { TestApp } from "./test-app.ts";
 

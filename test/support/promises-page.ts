@@ -1,8 +1,9 @@
 // Writes docs/promises.md from marks in the tests, so that no promise can be without its test (test/tidy/promises.test.ts). A mark is a comment
 // right above a test or its block: `// Promise(holds): A hold that nobody settles ends after its ttl.` Marks that say the same are one promise.
 
-import { readdirSync, readFileSync } from "node:fs";
+import { readFileSync } from "node:fs";
 import { basename, join, resolve } from "node:path";
+import { testSources } from "./own-packages.ts";
 
 const ROOT = resolve(import.meta.dirname, "../..");
 
@@ -46,10 +47,7 @@ export interface Mark {
 
 /** All marks, by file and line. What looks like a mark and is none has theme "". */
 export function promiseMarks(): readonly Mark[] {
-  const files = readdirSync(join(ROOT, "test"), { recursive: true, encoding: "utf8" })
-    .filter((file) => file.endsWith(".ts"))
-    .map((file) => `test/${file}`);
-  return files.toSorted().flatMap(marksOf);
+  return testSources().toSorted().flatMap(marksOf);
 }
 
 function marksOf(file: string): readonly Mark[] {

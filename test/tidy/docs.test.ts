@@ -14,6 +14,7 @@ import { formatProblem } from "../../src/engine/rules/problems.ts";
 import { type MetricRow, RULE_METRICS } from "../../src/operate/telemetry/metrics.ts";
 import { METRICS } from "../../src/process/app/metrics-table.ts";
 import { readPlan } from "../../src/tools/verify/read-plan.ts";
+import { PACKAGES } from "../support/own-packages.ts";
 import { compileYaml } from "../support/rules.ts";
 
 const ROOT = resolve(import.meta.dirname, "../..");
@@ -25,7 +26,7 @@ const PAGES = [
   "CHANGELOG.md",
   "SECURITY.md",
   "RELEASING.md",
-  "client/README.md",
+  ...PACKAGES.map((folder) => `${folder}/README.md`),
   "examples/README.md",
 ].concat(
   ["docs", "src", "proto", "test"].flatMap((folder) =>
@@ -56,7 +57,7 @@ function deadEndsOf(page: string): readonly string[] {
     const file = path === "" ? resolve(ROOT, page) : resolve(ROOT, dirname(page), path);
     return !existsSync(file) || (anchor !== undefined && !anchorsOf(file).includes(anchor));
   });
-  const named = [...text.matchAll(/`((?:src|test|docs|deploy|bench|lua|sql|proto|examples|client)\/[\w./-]+)`/g)];
+  const named = [...text.matchAll(/`((?:src|test|docs|deploy|bench|lua|sql|proto|examples|packages)\/[\w./-]+)`/g)];
   const missing = named.map(([, path = ""]) => path).filter((path) => !existsSync(resolve(ROOT, path)));
   return [...dead, ...missing].map((target) => `${page}: ${target}`);
 }
@@ -67,9 +68,9 @@ describe("docs", () => {
     expect(PAGES.length).toBeGreaterThan(20);
   });
 
-  test("the page of the client's package leads to nothing that the package has not", () => {
-    const { files } = JSON.parse(readDoc("client/package.json")) as { readonly files: readonly string[] };
-    const targets = [...readDoc("client/README.md").matchAll(/\]\(([^)#\s]+)/g)].map(([, target = ""]) => target);
+  test.each(PACKAGES)("the page of %s leads to nothing that the package has not", (folder) => {
+    const { files } = JSON.parse(readDoc(`${folder}/package.json`)) as { readonly files: readonly string[] };
+    const targets = [...readDoc(`${folder}/README.md`).matchAll(/\]\(([^)#\s]+)/g)].map(([, target = ""]) => target);
     const packed = (target: string) => /^https?:/.test(target) || files.some((file) => target.startsWith(file));
     expect(targets.filter((target) => !packed(target))).toEqual([]);
   });

@@ -3,6 +3,7 @@
 import { readFileSync } from "node:fs";
 import { resolve } from "node:path";
 import { expect, test } from "vitest";
+import { PACKAGES, testSources } from "../support/own-packages.ts";
 import { filesOf } from "./imports.ts";
 
 const ROOT = resolve(import.meta.dirname, "../..");
@@ -31,15 +32,16 @@ function unusedExports(exporting: readonly Source[], all: readonly Source[]): st
 }
 
 function sourcesIn(folder: string): Source[] {
-  return filesOf(resolve(ROOT, folder)).map((file) => ({
-    path: `${folder}/${file}`,
-    text: readFileSync(resolve(ROOT, folder, file), "utf8"),
-  }));
+  return filesOf(resolve(ROOT, folder)).map((file) => sourceOf(`${folder}/${file}`));
 }
 
-test("every export of the service and of the client is named in another file", () => {
-  const exporting = [...sourcesIn("src"), ...sourcesIn("client/src")];
-  expect(unusedExports(exporting, [...exporting, ...sourcesIn("test")])).toEqual([]);
+function sourceOf(path: string): Source {
+  return { path, text: readFileSync(resolve(ROOT, path), "utf8") };
+}
+
+test("every export of the service and of the packages is named in another file", () => {
+  const exporting = ["src", ...PACKAGES.map((folder) => `${folder}/src`)].flatMap(sourcesIn);
+  expect(unusedExports(exporting, [...exporting, ...testSources().map(sourceOf)])).toEqual([]);
 });
 
 test("an export that no other file names is found", () => {

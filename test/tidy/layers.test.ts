@@ -7,7 +7,7 @@ import { filesOf, importedFile, importsOf, isOfFile } from "./imports.ts";
 
 const SRC = resolve(import.meta.dirname, "../../src");
 const PAGE = resolve(import.meta.dirname, "../../page");
-const CLIENT = resolve(import.meta.dirname, "../../client/src");
+const CLIENT = resolve(import.meta.dirname, "../../packages/client/src");
 
 /** Folder (or file) of src -> what it may import from src. A folder may always import itself. */
 const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {

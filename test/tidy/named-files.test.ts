@@ -3,11 +3,12 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { resolve } from "node:path";
 import { expect, test } from "vitest";
+import { PACKAGES } from "../support/own-packages.ts";
 
 const ROOT = resolve(import.meta.dirname, "../..");
 const FOLDERS = [
   "src",
-  "client/src",
+  ...PACKAGES.flatMap((folder) => [`${folder}/src`, `${folder}/test`]),
   "page",
   "lua",
   "sql",
@@ -19,7 +20,9 @@ const FOLDERS = [
   "proto",
   ".ci",
 ];
-const PAGES_OF_ROOT = ["README.md", "CONTRIBUTING.md", "RELEASING.md", "vitest.config.ts"];
+const PAGES = ["README.md", "CONTRIBUTING.md", "RELEASING.md", "vitest.config.ts"].concat(
+  PACKAGES.map((folder) => `${folder}/README.md`),
+);
 /** Not the types of Envoy's Lua filter, whose names go on with a version. */
 const MENTION = /(?<![\w.*/-])(?:[\w.-]+\/)*[\w.-]*\w\.(?:ts|mjs|lua|sql)\b(?!\.v\d)/g;
 const COMMENT = /^\s*(?:\/\/|\/?\*|--)|\s\/\/ /;
@@ -43,7 +46,7 @@ function missingFiles(path: string, text: string, files: readonly string[]): str
 }
 
 test("files that docs and comments name are there", () => {
-  const files = [...FOLDERS.flatMap(filesIn), ...PAGES_OF_ROOT];
+  const files = [...FOLDERS.flatMap(filesIn), ...PAGES];
   expect(files.flatMap((file) => missingFiles(file, readFileSync(resolve(ROOT, file), "utf8"), files))).toEqual([]);
 });
 

@@ -3,9 +3,12 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { basename, join, resolve } from "node:path";
 import { describe, expect, test } from "vitest";
+import { PACKAGES } from "../support/own-packages.ts";
 
 const ROOT = resolve(import.meta.dirname, "../..");
-const FOLDERS = ["src", "client/src", "page", "test", "bench", "lua", "sql"];
+const FOLDERS = ["src", "page", "test", "bench", "lua", "sql"].concat(
+  PACKAGES.flatMap((folder) => [`${folder}/src`, `${folder}/test`]),
+);
 const FILE_LINES_MAX = 400;
 
 function filesOf(folder: string): string[] {
@@ -15,7 +18,7 @@ function filesOf(folder: string): string[] {
 }
 
 const files = FOLDERS.flatMap(filesOf);
-const sources = files.filter((file) => /^((client\/)?src|page)\//.test(file));
+const sources = files.filter((file) => /^((packages\/[\w-]+\/)?src|page)\//.test(file));
 const textOf = (file: string) => readFileSync(join(ROOT, file), "utf8");
 
 describe("names and sizes", () => {

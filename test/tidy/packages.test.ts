@@ -4,6 +4,7 @@ import { execFileSync } from "node:child_process";
 import { mkdirSync, readFileSync, utimesSync, writeFileSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
 import { describe, expect, test } from "vitest";
+import { PACKAGES } from "../support/own-packages.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 
 const ROOT = resolve(import.meta.dirname, "../..");
@@ -25,19 +26,19 @@ describe("packages", () => {
     const { prestart = "" } = (JSON.parse(textOf("package.json")) as { readonly scripts: Record<string, string> })
       .scripts;
     const folder = temporaryFolder("headgate-prestart");
-    for (const path of ["src", "client/src", "dist"]) mkdirSync(join(folder, path), { recursive: true });
+    for (const path of ["src", "packages/client/src", "dist"]) mkdirSync(join(folder, path), { recursive: true });
     const written = (path: string, atS: number) => {
       writeFileSync(join(folder, path), "");
       utimesSync(join(folder, path), atS, atS);
     };
-    for (const path of ["src/main.ts", "client/src/client.ts", "tsconfig.json"]) written(path, 1_000);
+    for (const path of ["src/main.ts", "packages/client/src/client.ts", "tsconfig.json"]) written(path, 1_000);
     const said = () =>
       execFileSync("sh", ["-c", prestart.replace("npm run --silent build", "true")], { cwd: folder, encoding: "utf8" });
     expect(said()).toBe("Compiling ...\n");
     written("dist/main.js", 2_000);
-    for (const path of ["src", "client/src"]) utimesSync(join(folder, path), 1_000, 1_000);
+    for (const path of ["src", "packages/client/src"]) utimesSync(join(folder, path), 1_000, 1_000);
     expect(said()).toBe("");
-    written("client/src/client.ts", 3_000);
+    written("packages/client/src/client.ts", 3_000);
     expect(said()).toBe("Compiling ...\n");
   });
 
@@ -69,8 +70,8 @@ describe("packages", () => {
   test("all have one version, and so have the chart, the image's name and the labels", () => {
     const { version } = JSON.parse(textOf("package.json")) as Manifest;
     const { packages } = JSON.parse(textOf("package-lock.json")) as { packages: Record<string, Manifest> };
-    const own = [JSON.parse(textOf("client/package.json")), packages[""], packages.client] as Manifest[];
-    expect(own.map((manifest) => manifest.version)).toEqual([version, version, version]);
+    const own = PACKAGES.flatMap((folder) => [JSON.parse(textOf(`${folder}/package.json`)), packages[folder]]);
+    expect([packages[""], ...own].filter((manifest: Manifest) => manifest?.version !== version)).toEqual([]);
     const named = /(?:^(?:version|appVersion): |headgate:(?=\d+\.\d)|app\.kubernetes\.io\/version: )(\d[\w.-]*\w)/gm;
     const pages = names.filter((file) => /^(README\.md|docs\/|deploy\/)/.test(file));
     const found = pages.flatMap((file) => [...textOf(file).matchAll(named)].map(([, each]) => `${file}: ${each}`));

@@ -1,16 +1,15 @@
 // How tests are run: nothing is tried twice, generated tests are scaled in one place, folders come from one place.
 
-import { readdirSync, readFileSync } from "node:fs";
+import { readFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { describe, expect, test } from "vitest";
+import { testSources } from "../support/own-packages.ts";
 import { promiseMarks } from "../support/promises-page.ts";
 
 const ROOT = resolve(import.meta.dirname, "../..");
 const textOf = (file: string) => readFileSync(join(ROOT, file), "utf8");
 
-const tests = readdirSync(join(ROOT, "test"), { recursive: true, encoding: "utf8" })
-  .filter((file) => file.endsWith(".ts"))
-  .map((file) => `test/${file}`);
+const tests = testSources();
 const configs = ["vitest.config.ts", ...tests.filter((file) => file.endsWith("vitest.config.ts"))];
 
 /** Lines of the files that match, each with its place. */

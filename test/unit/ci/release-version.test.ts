@@ -3,11 +3,13 @@
 import { cpSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { describe, expect, test } from "vitest";
+import { PACKAGES } from "../../support/own-packages.ts";
 import { temporaryFolder } from "../../support/temporary-folder.ts";
 
 const ROOT = resolve(import.meta.dirname, "../../..");
 const SCRIPT = join(ROOT, ".ci/release/version.mjs");
-const FILES = ["package.json", "package-lock.json", "client/package.json", "README.md", "docs", "deploy"];
+const MANIFESTS = ["package.json", ...PACKAGES.map((folder) => `${folder}/package.json`)];
+const FILES = [...MANIFESTS, "package-lock.json", "README.md", "docs", "deploy"];
 const LINE = "- Something that operators notice.";
 
 const { checkNext, checkSet, setVersion, versionOf } = (await import(SCRIPT)) as {
@@ -21,7 +23,7 @@ const current = versionOf(ROOT);
 /** The files that name the version, and a changelog with one line that is unreleased. */
 function checkout(files: readonly string[] = FILES): string {
   const folder = temporaryFolder("headgate-version");
-  mkdirSync(join(folder, "client"));
+  for (const path of PACKAGES) mkdirSync(join(folder, path), { recursive: true });
   for (const file of files) cpSync(join(ROOT, file), join(folder, file), { recursive: true });
   const changelog = `# Changelog\n\n## Unreleased\n\n${LINE}\n\n## 0.0.1 - 2026-01-01\n\n- First.\n`;
   writeFileSync(join(folder, "CHANGELOG.md"), changelog);
@@ -44,11 +46,11 @@ describe("a version that is set", () => {
     setVersion(folder, version, "2026-02-03");
     expect(filesNaming(folder, current)).toEqual([]);
     expect(filesNaming(folder, version)).toEqual(named);
-    const sure = ["package.json", "client/package.json", "README.md", "deploy/helm/headgate/Chart.yaml"];
+    const sure = [...MANIFESTS, "README.md", "deploy/helm/headgate/Chart.yaml"];
     expect(named).toEqual(expect.arrayContaining(sure));
     const lock = JSON.parse(readFileSync(join(folder, "package-lock.json"), "utf8"));
-    const locked = [lock.version, lock.packages[""].version, lock.packages.client.version];
-    expect(locked).toEqual([version, version, version]);
+    const locked = [lock, ...["", ...PACKAGES].map((path) => lock.packages[path])];
+    expect(locked.filter((manifest) => manifest.version !== version)).toEqual([]);
   });
 
   test("takes what is unreleased as its section, and leaves Unreleased empty", () => {

@@ -1,7 +1,7 @@
 // A reservation is settled once, at what was said first, whichever way its block ends, and its end never throws.
 
 import { expect, test } from "vitest";
-import { type Reservation, reservationOf, type Settlement } from "../../../client/src/reservation.ts";
+import { type Reservation, reservationOf, type Settlement } from "../src/reservation.ts";
 
 const ANSWER = { allowed: true, reserved: 50, remaining: 50 };
 const TAKEN: Settlement = { found: "settled", remaining: 90 };

@@ -2,8 +2,8 @@
 
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { pathOf } from "../../../client/src/path-of.ts";
-import { runs } from "../../support/runs.ts";
+import { runs } from "../../../test/support/runs.ts";
+import { pathOf } from "../src/path-of.ts";
 
 describe("pathOf", () => {
   // Promise(clients): `pathOf` gives a path one value, however a caller writes it.

@@ -1,8 +1,8 @@
 // What createLimiter makes of its options, right and wrong.
 
 import { expect, test } from "vitest";
-import { createLimiter } from "../../../client/src/limiter.ts";
-import { completeOptions, type LimiterOptions } from "../../../client/src/options.ts";
+import { createLimiter } from "../src/limiter.ts";
+import { completeOptions, type LimiterOptions } from "../src/options.ts";
 
 const servers = ["localhost:8081"];
 

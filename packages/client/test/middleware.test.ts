@@ -1,9 +1,9 @@
 // What the middleware makes of decisions, on the members that it uses of Express's and Fastify's objects.
 
 import { afterAll, beforeEach, describe, expect, test, vi } from "vitest";
-import type { CheckDecision } from "../../../client/src/decision.ts";
-import { CheckFailure } from "../../../client/src/failure.ts";
-import type { Limiter } from "../../../client/src/limiter.ts";
+import type { CheckDecision } from "../src/decision.ts";
+import { CheckFailure } from "../src/failure.ts";
+import type { Limiter } from "../src/limiter.ts";
 import {
   type Describe,
   expressLimit,
@@ -11,7 +11,7 @@ import {
   httpLimit,
   limitHeaders,
   type ResponseLike,
-} from "../../../client/src/middleware.ts";
+} from "../src/middleware.ts";
 
 const BASE = { statuses: [], headers: {}, metadata: {} };
 const SHOWN = { limit: { requestsPerUnit: 10 }, remaining: 3, resetSeconds: 2 };

@@ -1,8 +1,8 @@
 // What a check comes to where no server is, and what a listener's own fault does to it: nothing.
 
 import { afterEach, expect, test, vi } from "vitest";
-import type { CheckFailure } from "../../../client/src/failure.ts";
-import { createLimiter, type Limiter } from "../../../client/src/limiter.ts";
+import type { CheckFailure } from "../src/failure.ts";
+import { createLimiter, type Limiter } from "../src/limiter.ts";
 
 /** Nobody listens there. */
 const NOBODY = "127.0.0.1:1";

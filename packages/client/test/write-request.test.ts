@@ -1,9 +1,9 @@
 // What the client sends for what its callers write.
 
 import { describe, expect, test } from "vitest";
-import type { CheckRequest } from "../../../client/src/request.ts";
-import { queueKeyOf, writeRequest } from "../../../client/src/write-request.ts";
-import { requestInProto } from "../../support/client-wire.ts";
+import { requestInProto } from "../../../test/support/client-wire.ts";
+import type { CheckRequest } from "../src/request.ts";
+import { queueKeyOf, writeRequest } from "../src/write-request.ts";
 
 /** What proto/ makes of the bytes. */
 const sent = (request: Partial<CheckRequest>) =>

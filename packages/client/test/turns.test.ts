@@ -2,8 +2,8 @@
 
 import { getEventListeners } from "node:events";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
-import type { CheckDecision, CheckRequest } from "../../../client/src/client.ts";
-import { Turns, WaitRefused } from "../../../client/src/turns.ts";
+import type { CheckDecision, CheckRequest } from "../src/client.ts";
+import { Turns, WaitRefused } from "../src/turns.ts";
 
 const BARE = { statuses: [], headers: {}, metadata: {} };
 const ALLOWED: CheckDecision = { ...BARE, allowed: true };

@@ -1,9 +1,9 @@
 // What the client's callers are told of an answer.
 
 import { describe, expect, test } from "vitest";
-import { type Answer, decisionOf } from "../../../client/src/decision.ts";
-import { readInClient } from "../../support/client-wire.ts";
-import { structOf } from "../../support/mirror-rig.ts";
+import { readInClient } from "../../../test/support/client-wire.ts";
+import { structOf } from "../../../test/support/mirror-rig.ts";
+import { type Answer, decisionOf } from "../src/decision.ts";
 
 interface StatusNumbers {
   readonly over?: boolean;
