@@ -8,9 +8,12 @@ interface ForeignVariable {
   readonly note: string;
   /** Values, in lower case, that need no warning: Headgate behaves like that anyway. */
   readonly harmless: readonly string[];
+  /** True: other values stop the start, because the process would do less than was asked for. */
+  readonly isRefused: boolean;
 }
 
 const OFF: readonly string[] = ["false", "f", "0"];
+const ON: readonly string[] = ["true", "t", "1"];
 
 const MEMCACHE_NOTE = "stores are memory, redis and postgres; BACKEND_TYPE=memcache is rejected";
 
@@ -30,6 +33,12 @@ export const FOREIGN: ReadonlyMap<string, ForeignVariable> = new Map([
   ),
   ...named("REDIS_CLOSE_CONNECTION_ON_READONLY_ERROR", "a read-only server is always left for the primary"),
   ...named("LIMIT_REQUEST_HEADERS_ENABLED", "limits are shown in headers of responses, not of requests", OFF),
+  ...named("REDIS_SOCKET_TYPE REDIS_PERSECOND_SOCKET_TYPE", "the URL says it: a path is a Unix socket", [
+    "tcp",
+    "unix",
+  ]),
+  ...named("RUNTIME_WATCH_ROOT", "swapped links and edited files are both noticed", [...ON, ...OFF]),
+  ...named("XDS_CLIENT_BACKOFF_RANDOM_FACTOR", "pauses double", ["0.5"]),
   ...named("REDIS_HEALTH_CHECK_ACTIVE_CONNECTION", "health always reports the state of Redis"),
   ...named(
     "REDIS_STARTUP_INITIAL_INTERVAL REDIS_STARTUP_MAX_INTERVAL REDIS_STARTUP_MAX_ELAPSED_TIME",
@@ -45,12 +54,37 @@ export const FOREIGN: ReadonlyMap<string, ForeignVariable> = new Map([
 
 /** Former settings, and one that people expect, by name. */
 const FORMER: ReadonlyMap<string, ForeignVariable> = new Map([
-  ...named("ENABLE_NEGATIVE_HITS", "hits with is_negative_hits are always given back", ["true", "t", "1"]),
+  ...named("ENABLE_NEGATIVE_HITS", "hits with is_negative_hits are always given back", ON),
   ...named(
     "BREAKER_WINDOW BREAKER_CALLS_MIN BREAKER_FAILURE_RATIO BREAKER_PROBE_INTERVAL",
     "the breaker opens once half of at least 20 store calls within a second failed, and probes the store every 250 ms",
   ),
+  ...["PROTOCOL", "ENDPOINT", "HEADERS", "CERTIFICATE", "CLIENT_CERTIFICATE", "CLIENT_KEY"].flatMap((name) =>
+    named(`OTEL_EXPORTER_OTLP_TRACES_${name}`, `use OTEL_EXPORTER_OTLP_${name}: only traces are sent`),
+  ),
+  ...named("OTEL_BSP_MAX_QUEUE_SIZE", "at most 2048 spans wait", ["2048"]),
+  ...named("OTEL_BSP_MAX_EXPORT_BATCH_SIZE", "a batch has at most 64 spans", ["64"]),
+  ...named("OTEL_BSP_SCHEDULE_DELAY", "a span waits at most 500 ms for its batch to fill", ["5000"]),
+  ...named("OTEL_BSP_EXPORT_TIMEOUT", "a batch is lost after 10 s", ["30000"]),
+  ...named(
+    "OTEL_TRACES_SAMPLER",
+    "a traced caller decides, and OTEL_TRACES_SAMPLER_ARG is the share of other calls that get a span",
+    ["parentbased_traceidratio", "parentbased_always_on"],
+  ),
+  ...named("OTEL_SDK_DISABLED", "use TRACING_ENABLED=false", OFF),
+  ...named(
+    "WORKERS",
+    "a process decides on one thread; for more cores start several processes on one store, each on its own ports, as endpoints of one Envoy cluster (docs/cores.md)",
+    ["1", "auto"],
+    true,
+  ),
 ]);
+
+/** Former settings that may hold secrets. OpenTelemetry's exporter would read them, too. */
+export const FORMER_SECRETS: readonly string[] = [
+  "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT",
+  "OTEL_EXPORTER_OTLP_TRACES_HEADERS",
+];
 
 /** Prefixes that only settings of this service have. GRPC_ alone is not one: gRPC libraries read GRPC_TRACE and others. */
 const OUR_PREFIX = /^(?:RULES|STORE|LIMIT|RUNTIME|REDIS|SHUTDOWN|RESPONSE|GRPC_MAX)_/;
@@ -75,12 +109,13 @@ const EXPECTED_NAMES: Readonly<Record<string, string>> = {
 /** Shorter variables are not compared, because too many short names are near each other by chance. */
 const NEAR_NAME_LENGTH_MIN = 6;
 
-/** One warning line for each such variable in `env`. `known` are the names of all settings. */
+/** Adds a line to `warnings` or `mistakes` for each such variable in `env`. `known` are the names of all settings. */
 export function findForeignNames(
   env: Readonly<Record<string, string | undefined>>,
   known: readonly string[],
-): readonly string[] {
-  const warnings: string[] = [];
+  mistakes: string[],
+  warnings: string[],
+): void {
   for (const [name, text] of Object.entries(env)) {
     if (text === undefined || known.includes(name)) continue;
     const foreign = FOREIGN.get(name) ?? FORMER.get(name);
@@ -91,9 +126,8 @@ export function findForeignNames(
     }
     const value = text.trim();
     if (value === "" || foreign.harmless.includes(value.toLowerCase())) continue;
-    warnings.push(`${name}: not supported; ${foreign.note}`);
+    (foreign.isRefused ? mistakes : warnings).push(`${name}: not supported; ${foreign.note}`);
   }
-  return warnings;
 }
 
 function lookAlike(name: string, text: string, known: readonly string[]): string | undefined {
@@ -110,6 +144,11 @@ function lookAlike(name: string, text: string, known: readonly string[]): string
   return isOurs ? `${name}: no such setting` : undefined;
 }
 
-function named(names: string, note: string, harmless: readonly string[] = []): [string, ForeignVariable][] {
-  return names.split(" ").map((name) => [name, { note, harmless }]);
+function named(
+  names: string,
+  note: string,
+  harmless: readonly string[] = [],
+  isRefused = false,
+): [string, ForeignVariable][] {
+  return names.split(" ").map((name) => [name, { note, harmless, isRefused }]);
 }

@@ -10,19 +10,12 @@ import {
   HOST_PATTERNS,
   oneOf,
   PORT,
-  type SettingType,
   SOCKET_PATH,
   TEXT,
   wholeNumber,
 } from "./value-types.ts";
 
 const DAY_MS = 86_400_000;
-
-const ONE_THREAD: SettingType<"1" | "auto"> = {
-  ...oneOf(["1", "auto"]),
-  expects:
-    "1 or auto (a process decides on one thread; for more cores start several processes on one store, each on its own ports, as endpoints of one Envoy cluster: docs/cores.md)",
-};
 
 export const LISTENING_SETTINGS = {
   grpcHost: setting("GRPC_HOST", HOST_NAME, "0.0.0.0").means("Address of the gRPC, HTTP and debug port."),
@@ -38,11 +31,8 @@ export const LISTENING_SETTINGS = {
   grpcTlsKeyFile: optional("GRPC_SERVER_TLS_KEY", FILE).means(
     "Certificate chain and its key; reloaded when they change.",
   ),
-  grpcClientCaFile: optional("GRPC_CLIENT_TLS_CACERT", FILE).means(
+  grpcClientCaFile: optional(["GRPC_CLIENT_TLS_CACERT", "GRPC_SERVER_TLS_CA_CERT"], FILE).means(
     "CA of client certificates. If set, clients need one.",
-  ),
-  grpcGatewayCaFile: optional("GRPC_SERVER_TLS_CA_CERT", FILE).means(
-    "Envoy Gateway's name for GRPC_CLIENT_TLS_CACERT, which overrides it.",
   ),
   grpcClientName: optional("GRPC_CLIENT_TLS_SAN", TEXT).means(
     "If set, DNS name that client certificates must contain.",
@@ -79,9 +69,6 @@ export const LISTENING_SETTINGS = {
   ),
   inFlightMax: setting("IN_FLIGHT_MAX", wholeNumber(1, 1_000_000), 10_000).means(
     "Maximum concurrent calls; more get RESOURCE_EXHAUSTED. On `/json` at most 1,000; more get 503.",
-  ),
-  workers: setting("WORKERS", ONE_THREAD, "1").means(
-    "Deprecated: a process decides on one thread. For more cores start several processes ([cores.md](cores.md)).",
   ),
   shutdownDelayMs: setting("SHUTDOWN_DELAY", durationMs(0, 3_600_000), 5_000).means(
     "Time after SIGTERM in which calls are accepted while the process reports not ready.",

@@ -54,7 +54,6 @@ function settleOne(prefix: Prefix, values: TableValues, mistakes: string[]): Red
     return undefined;
   }
   const { place } = url;
-  checkSocketType(name, values[`${prefix}SocketType`], place, mistakes);
   const files = Object.freeze({
     certFile: values.redisTlsCertFile,
     keyFile: values.redisTlsKeyFile,
@@ -91,14 +90,6 @@ function settleOne(prefix: Prefix, values: TableValues, mistakes: string[]): Red
     connectTimeoutMs,
   });
   return Object.freeze({ ...place, ...access, sentinelAccess });
-}
-
-function checkSocketType(name: string, type: "tcp" | "unix" | undefined, place: RedisPlace, mistakes: string[]): void {
-  const kind = place.kind === "single" ? place.address.kind : "tcp";
-  if (type === undefined || type === kind) return;
-  const expected = type === "unix" ? "the path of a socket" : "host:port";
-  const has = kind === "unix" ? "a path" : "a host";
-  mistakes.push(`${name}_SOCKET_TYPE: ${type} expects ${expected} in ${name}_URL, which has ${has}`);
 }
 
 function checkTlsFiles(

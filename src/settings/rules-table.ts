@@ -1,18 +1,7 @@
 // Settings of the rules: files, or a control plane (CONFIG_TYPE) under envoyproxy/ratelimit's names.
 
 import { optional, setting } from "./setting.ts";
-import {
-  BOOLEAN,
-  decimalNumber,
-  durationMs,
-  FILE,
-  METADATA,
-  oneOf,
-  PATH,
-  TEXT,
-  TEXTS,
-  wholeNumber,
-} from "./value-types.ts";
+import { BOOLEAN, durationMs, FILE, METADATA, oneOf, PATH, TEXT, TEXTS, wholeNumber } from "./value-types.ts";
 
 const HOUR_MS = 3_600_000;
 const DAY_MS = 24 * HOUR_MS;
@@ -33,9 +22,6 @@ export const RULE_SETTINGS = {
   ignoresDotFiles: optional("RUNTIME_IGNOREDOTFILES", BOOLEAN).means(
     "Ignores files and directories whose name begins with `.`. Names with `..`, such as a ConfigMap's `..data`, are always ignored.",
     "`true`, under COMPATIBILITY_MODE `false`",
-  ),
-  runtimeWatchRoot: setting("RUNTIME_WATCH_ROOT", BOOLEAN, true).means(
-    "No effect: swapped links and edited files are both noticed.",
   ),
   mergesDomains: setting("MERGE_DOMAIN_CONFIG", BOOLEAN, false).means(
     "Merges files with the same domain. `false`: such files are an error.",
@@ -76,21 +62,16 @@ export const RULE_SETTINGS = {
     "DNS name that the control plane's certificate must have.",
     "the host of CONFIG_GRPC_XDS_SERVER_URL",
   ),
-  xdsRetryMs: setting("CONFIG_GRPC_XDS_SERVER_CONNECT_RETRY_INTERVAL", durationMs(1, HOUR_MS), 3_000).means(
-    "Maximum pause after the first failed stream; doubles after each further failure.",
-  ),
-  xdsInitialPauseMs: optional("XDS_CLIENT_BACKOFF_INITIAL_INTERVAL", durationMs(1, HOUR_MS)).means(
-    "Overrides CONFIG_GRPC_XDS_SERVER_CONNECT_RETRY_INTERVAL.",
-    "CONFIG_GRPC_XDS_SERVER_CONNECT_RETRY_INTERVAL",
-  ),
+  xdsRetryMs: setting(
+    ["XDS_CLIENT_BACKOFF_INITIAL_INTERVAL", "CONFIG_GRPC_XDS_SERVER_CONNECT_RETRY_INTERVAL"],
+    durationMs(1, HOUR_MS),
+    3_000,
+  ).means("Maximum pause after the first failed stream; doubles after each further failure."),
   xdsMaxPauseMs: setting("XDS_CLIENT_BACKOFF_MAX_INTERVAL", durationMs(1, HOUR_MS), 60_000).means(
     "Maximum pause between streams.",
   ),
   xdsJitters: setting("XDS_CLIENT_BACKOFF_JITTER", BOOLEAN, true).means(
     "Draws each pause at random from 0 to its maximum. `false`: always the maximum.",
-  ),
-  xdsRandomFactor: setting("XDS_CLIENT_BACKOFF_RANDOM_FACTOR", decimalNumber(0, 1_000), 0.5).means(
-    "No effect: pauses double.",
   ),
   xdsMessageBytesMax: setting("XDS_CLIENT_MAX_MSG_SIZE_IN_BYTES", wholeNumber(1_024, 1_073_741_824), 33_554_432).means(
     "Maximum bytes of a set, uncompressed. A larger set is rejected; more than twice this ends the stream.",

@@ -5,12 +5,12 @@ import { join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import { ConfigError } from "../base/errors.ts";
 import { ON_STORE_FAILURE_NAMES, type OnStoreFailure } from "../engine/domain/limit.ts";
-import { findForeignNames } from "./foreign-names.ts";
+import { FORMER_SECRETS, findForeignNames } from "./foreign-names.ts";
 import type { HeaderDialect } from "./header-dialects.ts";
 import { checkBoth, checkReadable, quoted } from "./mistakes.ts";
 import { settlePostgres } from "./postgres-settings.ts";
 import { settleRedis } from "./redis-settings.ts";
-import type { Setting } from "./setting.ts";
+import { namesOf, type Setting } from "./setting.ts";
 import type { BackendType } from "./store-table.ts";
 import { SETTINGS, type TableValues } from "./table.ts";
 import { settleTraces } from "./trace-settings.ts";
@@ -18,7 +18,10 @@ import { settleTraces } from "./trace-settings.ts";
 export type { RedisSettings } from "./redis-settings.ts";
 
 /** All settings, complete and frozen. The names of durations end in their unit. */
-export type Settings = Readonly<ReturnType<typeof completed>>;
+export type Settings = Readonly<ReturnType<typeof completed>> & {
+  /** What the operator should know, one line per warning. */
+  readonly warnings: readonly string[];
+};
 
 /** Environment variables by name, as `process.env` has them. */
 export type Environment = Readonly<Record<string, string | undefined>>;
@@ -56,14 +59,13 @@ export function readWithMistakes(env: Environment): {
   const mistakes: string[] = [];
   const warnings: string[] = [];
   const values = readTable(env, mistakes, warnings);
-  const known = Object.values(SETTINGS).map((setting) => setting.name);
-  warnings.push(...findForeignNames(env, known));
+  findForeignNames(env, settingNames(), mistakes, warnings);
   checkTogether(values, mistakes, warnings);
-  const settings = completed(values, env, mistakes, warnings);
-  Object.freeze(warnings);
+  const found = completed(values, env, mistakes, warnings);
   // A platform may set OTEL_* for every process, so they matter only if traces are asked for.
-  const lines = mistakes.filter((line) => settings.traces !== undefined || !/^OTEL_(?!TRACES_EXPORTER)/.test(line));
-  return { settings: Object.freeze(settings), mistakes: lines };
+  const matters = (line: string) => found.traces !== undefined || !/^OTEL_(?!TRACES_EXPORTER)/.test(line);
+  const settings = Object.freeze({ ...found, warnings: Object.freeze(warnings.filter(matters)) });
+  return { settings, mistakes: mistakes.filter(matters) };
 }
 
 /** The table's values, and those derived from several of them or from the environment. */
@@ -97,8 +99,6 @@ function completed(values: TableValues, env: Environment, mistakes: string[], wa
     postgres: settlePostgres(values, backendType, mistakes, warnings),
     /** How calls are traced; undefined if they are not. */
     traces: settleTraces(values, mistakes),
-    /** What the operator should know, one line per warning. */
-    warnings,
   };
 }
 
@@ -153,7 +153,8 @@ export function secretsOf(settings: Settings): readonly string[] {
  * also leaves the whole environment out of reports, and so other programs' secrets.
  */
 export function deleteSecrets(): void {
-  for (const [, { name, type }] of tableRows()) if (type.isSecret) delete process.env[name];
+  const rows = tableRows().filter(([, { type }]) => type.isSecret);
+  for (const name of [...rows.flatMap(([, setting]) => namesOf(setting)), ...FORMER_SECRETS]) delete process.env[name];
   if ("excludeEnv" in process.report) process.report.excludeEnv = true;
 }
 
@@ -162,24 +163,41 @@ export function tableRows(): readonly (readonly [keyof TableValues, AnySetting])
   return Object.entries(SETTINGS) as unknown as (readonly [keyof TableValues, AnySetting])[];
 }
 
+/** All variables that are read. */
+export function settingNames(): readonly string[] {
+  return tableRows().flatMap(([, setting]) => namesOf(setting));
+}
+
 function readTable(env: Environment, mistakes: string[], warnings: string[]): TableValues {
   const values: Record<string, unknown> = {};
   for (const [field, setting] of tableRows()) {
     values[field] = setting.default;
-    const raw = env[setting.name];
-    if (raw === undefined) continue;
-    const text = setting.type.isSecret ? raw : raw.trim();
-    if (text.trim() === "") {
-      warnings.push(`${setting.name}: set but empty, so ignored`);
-      continue;
+    for (const name of namesOf(setting).toReversed()) {
+      const value = readOne(name, setting, env[name], mistakes, warnings);
+      if (value !== undefined) values[field] = value;
     }
-    const value = setting.type.parse(text);
-    if (value === undefined)
-      mistakes.push(`${setting.name}: expected ${setting.type.expects}, got ${showGiven(setting, text)}`);
-    else values[field] = value;
-    if (setting.type.isFile && value !== undefined) checkReadable(setting.name, text, mistakes);
   }
   return values as unknown as TableValues;
+}
+
+/** Undefined if the variable is not set or can't be used. */
+function readOne(
+  name: string,
+  setting: AnySetting,
+  raw: string | undefined,
+  mistakes: string[],
+  warnings: string[],
+): unknown {
+  if (raw === undefined) return undefined;
+  const text = setting.type.isSecret ? raw : raw.trim();
+  if (text.trim() === "") {
+    warnings.push(`${name}: set but empty, so ignored`);
+    return undefined;
+  }
+  const value = setting.type.parse(text);
+  if (value === undefined) mistakes.push(`${name}: expected ${setting.type.expects}, got ${showGiven(setting, text)}`);
+  else if (setting.type.isFile) checkReadable(name, text, mistakes);
+  return value;
 }
 
 function showGiven(setting: AnySetting, text: string): string {
@@ -237,7 +255,7 @@ function checkTls(values: TableValues, mistakes: string[]): void {
     if (values.grpcUsesTls && file === undefined)
       mistakes.push(`${name}: expected a file, because GRPC_SERVER_USE_TLS is true; got nothing`);
   }
-  const clientCa = values.grpcClientCaFile ?? values.grpcGatewayCaFile;
+  const { grpcClientCaFile: clientCa } = values;
   if (clientCa !== undefined && !values.grpcUsesTls)
     mistakes.push("GRPC_CLIENT_TLS_CACERT: callers would not be checked, because GRPC_SERVER_USE_TLS is not true");
   if (values.grpcClientName !== undefined && clientCa === undefined)

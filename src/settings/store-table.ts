@@ -30,10 +30,6 @@ const REDIS_ROWS = {
     "How to read a URL without a scheme: one server, sentinels (`name,host:port,...`) or a cluster (`host:port,...`).",
     "from the URL, else `single`",
   ),
-  redisSocketType: optional("REDIS_SOCKET_TYPE", oneOf(["tcp", "unix"])).means(
-    "Must agree with the URL.",
-    "from the URL",
-  ),
   redisAuth: optional("REDIS_AUTH", SECRET).means("Password, or `user:password`."),
   redisAuthFile: optional("REDIS_AUTH_FILE", FILE).means(
     "File with the password, or `user:password`; reloaded for every connection.",
@@ -65,10 +61,6 @@ const REDIS_ROWS = {
   redisPerSecondType: optional("REDIS_PERSECOND_TYPE", oneOf(REDIS_TYPES)).means(
     "How to read a URL without a scheme: one server, sentinels (`name,host:port,...`) or a cluster (`host:port,...`).",
     "from the URL, else `single`",
-  ),
-  redisPerSecondSocketType: optional("REDIS_PERSECOND_SOCKET_TYPE", oneOf(["tcp", "unix"])).means(
-    "Must agree with the URL.",
-    "from the URL",
   ),
   redisPerSecondAuth: optional("REDIS_PERSECOND_AUTH", SECRET).means("Password, or `user:password`."),
   redisPerSecondAuthFile: optional("REDIS_PERSECOND_AUTH_FILE", FILE).means(

@@ -20,8 +20,6 @@ import {
   wholeNumber,
 } from "./value-types.ts";
 
-const DAY_MS = 86_400_000;
-const WINS = "The same for traces only; takes precedence.";
 const LOG_LEVELS = ["fatal", "error", "warn", "info", "debug", "trace", "silent"] as const;
 
 export const TELEMETRY_SETTINGS = {
@@ -89,66 +87,40 @@ export const TELEMETRY_SETTINGS = {
   ),
 };
 
-const SAMPLERS = [
-  "always_on",
-  "always_off",
-  "traceidratio",
-  "parentbased_always_on",
-  "parentbased_always_off",
-  "parentbased_traceidratio",
-] as const;
-const TRACE_PROTOCOLS = ["http/protobuf", "grpc"] as const;
-
 export const TRACES_SETTINGS = {
   tracingEnabled: optional("TRACING_ENABLED", BOOLEAN).means(
     "Sends a span of every call by OTLP (docs/inspect.md). Needs OpenTelemetry's packages, installed separately.",
     "`true` if OTEL_TRACES_EXPORTER is `otlp`",
   ),
-  tracingServiceName: setting("TRACING_SERVICE_NAME", TEXT, "headgate").means("Spans' `service.name`."),
+  tracingServiceName: optional(["OTEL_SERVICE_NAME", "TRACING_SERVICE_NAME"], TEXT).means(
+    "Spans' `service.name`.",
+    "that of OTEL_RESOURCE_ATTRIBUTES, else `headgate`",
+  ),
   tracingNamespace: optional("TRACING_SERVICE_NAMESPACE", TEXT).means("Spans' `service.namespace`."),
   tracingInstanceId: optional("TRACING_SERVICE_INSTANCE_ID", TEXT).means(
     "Spans' `service.instance.id`.",
     "a random UUID per process",
   ),
-  tracingProtocol: setting("TRACING_EXPORTER_PROTOCOL", oneOf(["http", "grpc"]), "http").means(
-    "Protocol to the collector; `http` is `http/protobuf`.",
-  ),
-  tracingSamplingRate: setting("TRACING_SAMPLING_RATE", decimalNumber(0, 1), 1).means(
+  tracingProtocol: setting(
+    ["OTEL_EXPORTER_OTLP_PROTOCOL", "TRACING_EXPORTER_PROTOCOL"],
+    oneOf(["http/protobuf", "grpc"], { http: "http/protobuf" }),
+    "http/protobuf",
+  ).means("Protocol to the collector; `http` works too."),
+  tracingSamplingRate: setting(["OTEL_TRACES_SAMPLER_ARG", "TRACING_SAMPLING_RATE"], decimalNumber(0, 1), 1).means(
     "Share of untraced calls that get a span; a traced caller's span decides.",
   ),
-  otelDisabled: optional("OTEL_SDK_DISABLED", TEXT).means("`true` makes no spans, whatever else is set."),
   otelExporter: optional("OTEL_TRACES_EXPORTER", TEXT).means(
     "`otlp` turns traces on, `none` off, unless TRACING_ENABLED is set.",
   ),
-  otelServiceName: optional("OTEL_SERVICE_NAME", TEXT).means("Spans' `service.name`; overrides all other variables."),
   otelResource: optional("OTEL_RESOURCE_ATTRIBUTES", ATTRIBUTES).means(
-    "Spans' resource attributes: `key=value,key2=value2` with `%2C` for a comma. Override TRACING_SERVICE_*.",
+    "Spans' resource attributes: `key=value,key2=value2` with `%2C` for a comma. Override TRACING_SERVICE_NAMESPACE and TRACING_SERVICE_INSTANCE_ID.",
   ),
-  otelSampler: optional("OTEL_TRACES_SAMPLER", oneOf(SAMPLERS)).means(
-    "Overrides TRACING_SAMPLING_RATE.",
-    "`parentbased_traceidratio` with TRACING_SAMPLING_RATE",
-  ),
-  otelSamplerArg: optional("OTEL_TRACES_SAMPLER_ARG", decimalNumber(0, 1)).means(
-    "Share of `traceidratio`, from 0 to 1.",
-    "`1`",
-  ),
-  otlpProtocol: optional("OTEL_EXPORTER_OTLP_PROTOCOL", oneOf(TRACE_PROTOCOLS)).means(
-    "Protocol to the collector.",
-    "from TRACING_EXPORTER_PROTOCOL",
-  ),
-  otlpTracesProtocol: optional("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", oneOf(TRACE_PROTOCOLS)).means(WINS),
   otlpEndpoint: optional("OTEL_EXPORTER_OTLP_ENDPOINT", OTLP_URL).means(
     "URL of the collector, without a password. With `http/protobuf`, `/v1/traces` is appended.",
     "`http://localhost:4318`, with `grpc` `http://localhost:4317`",
   ),
-  otlpTracesEndpoint: optional("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", OTLP_URL).means(
-    "URL for traces, used unchanged; overrides OTEL_EXPORTER_OTLP_ENDPOINT.",
-  ),
   otlpHeaders: optional("OTEL_EXPORTER_OTLP_HEADERS", OTLP_HEADERS).means(
     "Headers sent with spans: `name=value,name2=value2` with `%2C` for a comma.",
-  ),
-  otlpTracesHeaders: optional("OTEL_EXPORTER_OTLP_TRACES_HEADERS", OTLP_HEADERS).means(
-    "Further headers, for traces only; override those.",
   ),
   otlpCaFile: optional("OTEL_EXPORTER_OTLP_CERTIFICATE", FILE).means(
     "CA of the collector's certificate.",
@@ -159,20 +131,5 @@ export const TRACES_SETTINGS = {
   ),
   otlpKeyFile: optional("OTEL_EXPORTER_OTLP_CLIENT_KEY", FILE).means(
     "Client certificate for the collector, and its key.",
-  ),
-  otlpTracesCaFile: optional("OTEL_EXPORTER_OTLP_TRACES_CERTIFICATE", FILE).means(WINS),
-  otlpTracesCertFile: optional("OTEL_EXPORTER_OTLP_TRACES_CLIENT_CERTIFICATE", FILE).means(WINS),
-  otlpTracesKeyFile: optional("OTEL_EXPORTER_OTLP_TRACES_CLIENT_KEY", FILE).means(WINS),
-  spansMax: setting("OTEL_BSP_MAX_QUEUE_SIZE", wholeNumber(1, 1_000_000), 2_048).means(
-    "Maximum spans waiting for the collector. More are dropped and counted (`headgate_spans_total`).",
-  ),
-  spanBatchMax: setting("OTEL_BSP_MAX_EXPORT_BATCH_SIZE", wholeNumber(1, 100_000), 64).means(
-    "Maximum spans per batch. Packing delays calls: 64 spans by 1 ms, OpenTelemetry's default of 512 by 10 ms.",
-  ),
-  spanDelayMs: setting("OTEL_BSP_SCHEDULE_DELAY", wholeNumber(1, DAY_MS), 5_000).means(
-    "Milliseconds that a span waits for its batch to fill.",
-  ),
-  spanExportMs: setting("OTEL_BSP_EXPORT_TIMEOUT", wholeNumber(1, DAY_MS), 30_000).means(
-    "Maximum milliseconds to send a batch; then it is lost. OTEL_EXPORTER_OTLP_TIMEOUT (10000) bounds one request.",
   ),
 };

@@ -3,7 +3,7 @@
 import { checkBoth, quoted } from "./mistakes.ts";
 import type { TableValues } from "./table.ts";
 
-export type TraceProtocol = NonNullable<TableValues["otlpProtocol"]>;
+export type TraceProtocol = TableValues["tracingProtocol"];
 
 /** The settings of traces, complete. */
 export type TraceSettings = NonNullable<ReturnType<typeof settleTraces>>;
@@ -11,39 +11,33 @@ export type TraceSettings = NonNullable<ReturnType<typeof settleTraces>>;
 /** Undefined unless traces are asked for. */
 export function settleTraces(values: TableValues, mistakes: string[]) {
   if (!areAskedFor(values, mistakes)) return undefined;
-  const certFile = values.otlpTracesCertFile ?? values.otlpCertFile;
-  const keyFile = values.otlpTracesKeyFile ?? values.otlpKeyFile;
+  const { otlpCaFile: caFile, otlpCertFile: certFile, otlpKeyFile: keyFile, tracingProtocol: protocol } = values;
   checkBoth("OTEL_EXPORTER_OTLP_CLIENT_CERTIFICATE, OTEL_EXPORTER_OTLP_CLIENT_KEY", certFile, keyFile, mistakes);
-  const { otelSampler, otelSamplerArg = 1, tracingSamplingRate, otlpHeaders = [], otlpTracesHeaders = [] } = values;
-  const ofReference = values.tracingProtocol === "grpc" ? "grpc" : "http/protobuf";
-  const protocol = values.otlpTracesProtocol ?? values.otlpProtocol ?? ofReference;
   return Object.freeze({
     protocol,
     /** The collector's URL; with `http/protobuf` the whole URL to which spans are posted. */
     url: urlOf(values, protocol),
     /** Headers sent with spans; the values are secret. */
-    headers: Object.fromEntries([...otlpHeaders, ...otlpTracesHeaders]),
-    sampler: otelSampler ?? "parentbased_traceidratio",
-    /** Share of traces that are recorded, 0 to 1, for the samplers that use it. */
-    samplingRate: otelSampler === undefined ? tracingSamplingRate : otelSamplerArg,
+    headers: Object.fromEntries(values.otlpHeaders ?? []),
+    /** Share of calls without a traced caller that are recorded, 0 to 1. */
+    samplingRate: values.tracingSamplingRate,
     resource: resourceOf(values),
     /** Paths of PEM files for TLS towards the collector. */
-    caFile: values.otlpTracesCaFile ?? values.otlpCaFile,
+    caFile,
     certFile,
     keyFile,
   });
 }
 
-function areAskedFor({ tracingEnabled, otelExporter, otelDisabled }: TableValues, mistakes: string[]): boolean {
-  if (otelDisabled?.toLowerCase() === "true" || tracingEnabled === false) return false;
-  if (tracingEnabled === true || otelExporter === "otlp") return true;
+function areAskedFor({ tracingEnabled, otelExporter }: TableValues, mistakes: string[]): boolean {
+  if (tracingEnabled !== undefined) return tracingEnabled;
+  if (otelExporter === "otlp") return true;
   if (otelExporter !== undefined && otelExporter !== "none")
     mistakes.push(`OTEL_TRACES_EXPORTER: expected otlp or none, got ${quoted(otelExporter)}`);
   return false;
 }
 
-function urlOf({ otlpTracesEndpoint, otlpEndpoint }: TableValues, protocol: TraceProtocol): string {
-  if (otlpTracesEndpoint !== undefined) return otlpTracesEndpoint;
+function urlOf({ otlpEndpoint }: TableValues, protocol: TraceProtocol): string {
   if (protocol === "grpc") return otlpEndpoint ?? "http://localhost:4317";
   const url = new URL(otlpEndpoint ?? "http://localhost:4318");
   url.pathname = `${url.pathname.replace(/\/$/, "")}/v1/traces`;
@@ -52,13 +46,13 @@ function urlOf({ otlpTracesEndpoint, otlpEndpoint }: TableValues, protocol: Trac
 
 /** Attributes of the resource, `service.name` among them. */
 function resourceOf(values: TableValues): Readonly<Record<string, string>> {
-  const { tracingServiceName, tracingNamespace, tracingInstanceId, otelServiceName, otelResource = [] } = values;
+  const { tracingServiceName, tracingNamespace, tracingInstanceId, otelResource = [] } = values;
   const named = {
-    "service.name": tracingServiceName,
+    "service.name": "headgate",
     "service.namespace": tracingNamespace,
     "service.instance.id": tracingInstanceId,
     ...Object.fromEntries(otelResource),
-    ...(otelServiceName === undefined ? {} : { "service.name": otelServiceName }),
+    ...(tracingServiceName === undefined ? {} : { "service.name": tracingServiceName }),
   };
   const given = Object.entries(named).filter((entry): entry is [string, string] => entry[1] !== undefined);
   return Object.freeze(Object.fromEntries(given));

@@ -130,13 +130,12 @@ export class OtlpReceiver {
     return started;
   }
 
-  /** Settings that send spans here, without a wait for others. */
+  /** Settings that send spans here. */
   env(protocol: "http" | "grpc"): Readonly<Record<string, string>> {
     return {
       TRACING_ENABLED: "true",
       TRACING_EXPORTER_PROTOCOL: protocol,
       OTEL_EXPORTER_OTLP_ENDPOINT: protocol === "grpc" ? this.grpcUrl : this.httpUrl,
-      OTEL_BSP_SCHEDULE_DELAY: "20",
     };
   }
 

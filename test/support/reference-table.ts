@@ -2,16 +2,9 @@
 // (test/unit/settings/reference-table.test.ts). The names with their defaults come from the caller.
 
 import { FOREIGN } from "../../src/settings/foreign-names.ts";
-import type { Setting } from "../../src/settings/setting.ts";
+import { namesOf, type Setting } from "../../src/settings/setting.ts";
 import { SETTINGS } from "../../src/settings/table.ts";
 import { cell, defaultOf } from "./settings-page.ts";
-
-/** Settings that are read so that nobody's start fails, and change nothing. */
-export const WITHOUT_EFFECT: ReadonlySet<string> = new Set([
-  "RUNTIME_WATCH_ROOT",
-  "WORKERS",
-  "XDS_CLIENT_BACKOFF_RANDOM_FACTOR",
-]);
 
 /** What to know of settings that are honoured, beyond their row in docs/settings.md. */
 const REMARKS: ReadonlyMap<string, string> = new Map([
@@ -44,9 +37,8 @@ function rowsOf(names: ReadonlyMap<string, readonly string[]>): string {
 
 /** What becomes of a variable that is read; "": the same as there. */
 function fateOf(name: string, there: string): string {
-  if (WITHOUT_EFFECT.has(name)) return "no effect";
   const rows = Object.values(SETTINGS) as unknown as readonly Setting<unknown, unknown>[];
-  const row = rows.find((one) => one.name === name);
+  const row = rows.find((one) => namesOf(one).includes(name));
   if (row === undefined) return "unknown";
   return [defaultNote(row, there), REMARKS.get(name)].filter((part) => part !== undefined).join("; ");
 }

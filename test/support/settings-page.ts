@@ -1,6 +1,6 @@
 // Writes docs/settings.md from the table of settings, so that the two can't differ (test/unit/settings/page.test.ts).
 
-import type { Setting } from "../../src/settings/setting.ts";
+import { namesOf, type Setting } from "../../src/settings/setting.ts";
 import { SETTING_GROUPS } from "../../src/settings/table.ts";
 
 const INTRODUCTION = `# Settings
@@ -25,8 +25,9 @@ export function settingsPage(): string {
     page += `\n## ${group}\n\n| variable | type | default | meaning |\n|---|---|---|---|\n`;
     const names = new Map<string, string[]>();
     for (const row of Object.values(rows)) {
-      const cells = otherCells(row as unknown as Setting<unknown, unknown>);
-      names.set(cells, [...(names.get(cells) ?? []), `\`${row.name}\``]);
+      const setting = row as unknown as Setting<unknown, unknown>;
+      const cells = otherCells(setting);
+      names.set(cells, [...(names.get(cells) ?? []), ...namesOf(setting).map((name) => `\`${name}\``)]);
     }
     for (const [cells, list] of names) page += `| ${list.join(", ")} ${cells}\n`;
   }
@@ -37,7 +38,8 @@ export function settingsPage(): string {
 function otherCells(row: Setting<unknown, unknown>): string {
   const type = row.type.isSecret ? `${row.type.label}, **secret**` : row.type.label;
   const shown = defaultOf(row).replace(/^none$/, "");
-  return `| ${cell(type)} | ${cell(shown)} | ${cell(row.help).replace(/docs\/([\w-]+\.md)/g, "[$1]($1)")} |`;
+  const help = row.otherName === undefined ? row.help : `${row.help} If both are set, the first counts.`;
+  return `| ${cell(type)} | ${cell(shown)} | ${cell(help).replace(/docs\/([\w-]+\.md)/g, "[$1]($1)")} |`;
 }
 
 /** The default of a setting as the docs show it. */

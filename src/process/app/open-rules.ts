@@ -26,7 +26,7 @@ export async function openRules(
   const xds = new XdsRules({
     plane: planeOf(settings, version),
     pauses: {
-      initialMs: settings.xdsInitialPauseMs ?? settings.xdsRetryMs,
+      initialMs: settings.xdsRetryMs,
       maxMs: settings.xdsMaxPauseMs,
       jitters: settings.xdsJitters,
     },

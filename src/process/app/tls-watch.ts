@@ -15,7 +15,7 @@ type TlsParts = Pick<AppParts, "settings" | "health"> & { readonly logger: Log }
 export function openTls({ settings, logger, health }: TlsParts): TlsFiles | undefined {
   const { grpcTlsCertFile: certFile, grpcTlsKeyFile: keyFile } = settings;
   if (!settings.grpcUsesTls || certFile === undefined || keyFile === undefined) return undefined;
-  const clientCaFile = settings.grpcClientCaFile ?? settings.grpcGatewayCaFile;
+  const clientCaFile = settings.grpcClientCaFile;
   let saidFault: string | undefined;
   const show = (files: TlsFiles) => {
     const { refusal, fault } = files.status();

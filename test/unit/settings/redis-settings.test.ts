@@ -132,7 +132,6 @@ const REFUSED: RefusedCases = [
   ["a name without sentinels", { ...url("gate"), REDIS_TYPE: "sentinel" }, /name,host:port/],
   ["a database of a cluster", url("redis-cluster://a/2"), /database 0/],
   ["a type that does not fit", { ...url("redis-cluster://a"), REDIS_TYPE: "single" }, /fits REDIS_TYPE single/],
-  ["a socket type that does not fit", { ...url("a:1"), REDIS_SOCKET_TYPE: "unix" }, /SOCKET_TYPE/],
   ["two logins", { ...url("redis://:x@a:1"), REDIS_AUTH: "y" }, /^REDIS_URL, REDIS_AUTH: .*login of Redis in only one/],
   [
     "two logins of sentinels",

@@ -64,8 +64,12 @@ const READ: ReadCases = [
   ["the mode's port of metrics", { ...COMPATIBLE, USE_PROMETHEUS: "true" }, { prometheusAddress: { port: 9_090 } }],
   ["a port of metrics", { PROMETHEUS_ADDR: ":19001" }, { prometheusAddress: { port: 19_001 } }],
   ["one that is turned off", { PROMETHEUS_ADDR: ":19001", USE_PROMETHEUS: "false" }, NO_PORTS],
-  ["one thread unless said otherwise", {}, { workers: "1" }],
-  ["WORKERS as auto", { WORKERS: "Auto", ...POSTGRES }, { workers: "auto", warnings: [] }],
+  [
+    "the first of two names of a setting",
+    { XDS_CLIENT_BACKOFF_INITIAL_INTERVAL: "1s", CONFIG_GRPC_XDS_SERVER_CONNECT_RETRY_INTERVAL: "2s" },
+    { xdsRetryMs: 1_000 },
+  ],
+  ["the second alone", { CONFIG_GRPC_XDS_SERVER_CONNECT_RETRY_INTERVAL: "2s" }, { xdsRetryMs: 2_000 }],
   [
     "PostgreSQL at a host alone",
     POSTGRES,
@@ -145,7 +149,7 @@ test("names every mistake at once", () => {
 
 const certificate = import.meta.filename;
 const WORKERS_SAY =
-  /^WORKERS: expected 1 or auto \(a process decides on one thread; .* endpoints of one Envoy cluster: docs\/cores\.md\), got "[^"]+"$/;
+  /^WORKERS: not supported; a process decides on one thread; .* endpoints of one Envoy cluster \(docs\/cores\.md\)$/;
 const SNAPSHOT_SAYS = /^MEMORY_SNAPSHOT: expected a path of at most 90 bytes that does not end in a slash, got/;
 
 const REFUSED: RefusedCases = [
@@ -232,6 +236,18 @@ test.each<readonly [string, Environment, readonly unknown[]]>([
     { BREAKER_WINDOW: "2s" },
     [expect.stringMatching(/^BREAKER_WINDOW: not supported; the breaker opens /)],
   ],
+  [
+    "a former setting of traces, once they are asked for",
+    {
+      TRACING_ENABLED: "true",
+      OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: "http://c:4318/v1/traces",
+      OTEL_BSP_SCHEDULE_DELAY: "9",
+    },
+    [
+      "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: not supported; use OTEL_EXPORTER_OTLP_ENDPOINT: only traces are sent",
+      "OTEL_BSP_SCHEDULE_DELAY: not supported; a span waits at most 500 ms for its batch to fill",
+    ],
+  ],
   ["our name where Kubernetes would set a URL", { HEADGATE_PORT: "1" }, [PREFIXED.replaceAll("SHADOW_MODE", "PORT")]],
   ["our name before a setting", { HEADGATE_SHADOW_MODE: "true" }, [PREFIXED]],
   ["the other service's own", { REDIS_POOL_SIZE: "20" }, [POOL]],
@@ -250,7 +266,15 @@ test.each<readonly [string, Environment, readonly unknown[]]>([
   ],
   [
     "nothing of what is so anyway",
-    { USE_STATSD: "false", USE_PROMETHEUS: "true", CONFIG_TYPE: "FILE", TRACING_ENABLED: "false" },
+    {
+      USE_STATSD: "false",
+      USE_PROMETHEUS: "true",
+      CONFIG_TYPE: "FILE",
+      TRACING_ENABLED: "false",
+      REDIS_SOCKET_TYPE: "tcp",
+      RUNTIME_WATCH_ROOT: "false",
+      WORKERS: "Auto",
+    },
     [],
   ],
   ["a second store", BOTH, ["POSTGRES_URL: no effect, because REDIS_URL is set"]],
@@ -265,7 +289,7 @@ test.each<readonly [string, Environment, readonly unknown[]]>([
 ])("warns of %s", (_, env, warnings) => {
   const settings = readSettings(env);
   expect(settings.warnings).toEqual(warnings);
-  expect([settings.httpPort, settings.workers]).toEqual([8080, "1"]);
+  expect(settings.httpPort).toBe(8080);
 });
 
 describe("secrets", () => {

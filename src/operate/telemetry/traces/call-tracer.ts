@@ -81,8 +81,6 @@ interface CallTracerOptions {
   readonly api: typeof import("@opentelemetry/api");
   readonly tracer: Tracer;
   readonly clock: Clock;
-  /** True for parent-based samplers: a call whose caller's span is not sampled is skipped without asking the sampler. */
-  readonly followsCaller: boolean;
   readonly kind: CallKind;
 }
 
@@ -137,9 +135,10 @@ class TracedReply implements UnaryReply {
 
   /** Ends the span; to be called after the answer. Returns the ids of the span, or undefined if it is not recorded. */
   end(call: LimitCall): SpanIds | undefined {
-    const { api, tracer, kind, followsCaller } = this.#options;
+    const { api, tracer, kind } = this.#options;
     const parent = readTraceparent(this.traceparent);
-    if (followsCaller && parent?.isSampled === false) return undefined;
+    // The sampler would follow the caller, too, but costs more.
+    if (parent?.isSampled === false) return undefined;
     const { ROOT_CONTEXT, SpanKind, SpanStatusCode, TraceFlags, trace } = api;
     const context =
       parent === undefined

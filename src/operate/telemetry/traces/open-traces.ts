@@ -1,7 +1,6 @@
 // Connects the parts of tracing: OpenTelemetry's provider and sampler, the queue and the exporter. Used only if settings ask for traces.
 
 import { randomUUID } from "node:crypto";
-import type { Sampler } from "@opentelemetry/sdk-trace-base";
 import type { Clock } from "../../../base/clock.ts";
 import { errorCode, errorMessage } from "../../../base/thrown.ts";
 import { waitAtMost } from "../../../base/wait-at-most.ts";
@@ -18,6 +17,8 @@ interface TracesOptions {
   readonly rareLog: RateLimitedLog;
 }
 
+/** Packing a batch delays calls: 64 spans by 1 ms, OpenTelemetry's default of 512 by 10 ms (bench/micro/traces.mjs). */
+const QUEUE_BOUNDS = { spansMax: 2_048, batchSpansMax: 64, delayMs: 500, exportMs: 10_000 };
 const REASON_CHARS_MAX = 256;
 
 /** The traces of one process. */
@@ -31,7 +32,7 @@ export interface Traces {
 
 /** Undefined unless settings ask for traces. Rejects with ConfigError if packages are missing or certificates can't be used. */
 export async function openTraces({ settings, clock, version, rareLog }: TracesOptions): Promise<Traces | undefined> {
-  const { traces, spansMax, spanBatchMax, spanDelayMs, spanExportMs } = settings;
+  const { traces } = settings;
   if (traces === undefined) return undefined;
   const { api, sdk, resources, opened } = await orSayWhatIsMissing(traces.protocol, async () => ({
     api: await import("@opentelemetry/api"),
@@ -43,24 +44,20 @@ export async function openTraces({ settings, clock, version, rareLog }: TracesOp
   const queue = new SpanQueue({
     exporter,
     cutOff,
-    spansMax,
-    batchSpansMax: Math.min(spanBatchMax, spansMax),
-    delayMs: spanDelayMs,
-    exportMs: spanExportMs,
+    ...QUEUE_BOUNDS,
     onTrouble: (error) =>
       rareLog.warn("spans lost", "spans did not reach the collector", () => ({ reason: reasonOf(error) })),
   });
   const attributes = { "service.instance.id": randomUUID(), ...traces.resource, "service.version": version };
   const provider = new sdk.BasicTracerProvider({
     resource: resources.defaultResource().merge(resources.resourceFromAttributes(attributes)),
-    sampler: samplerOf(sdk, traces),
+    sampler: new sdk.ParentBasedSampler({ root: new sdk.TraceIdRatioBasedSampler(traces.samplingRate) }),
     spanProcessors: [queue],
   });
   const tracer = provider.getTracer("headgate", version);
-  const followsCaller = traces.sampler.startsWith("parentbased_");
   return {
     counts: queue,
-    tracerOf: (kind) => callTracer({ api, tracer, clock, followsCaller, kind }),
+    tracerOf: (kind) => callTracer({ api, tracer, clock, kind }),
     async close(waitMs) {
       await waitAtMost(waitMs, queue.forceFlush());
       await queue.shutdown();
@@ -73,19 +70,6 @@ export async function openTraces({ settings, clock, version, rareLog }: TracesOp
         }));
     },
   };
-}
-
-function samplerOf(
-  sdk: typeof import("@opentelemetry/sdk-trace-base"),
-  { sampler, samplingRate }: NonNullable<Settings["traces"]>,
-): Sampler {
-  const { AlwaysOffSampler, AlwaysOnSampler, ParentBasedSampler, TraceIdRatioBasedSampler } = sdk;
-  const root = sampler.endsWith("always_on")
-    ? new AlwaysOnSampler()
-    : sampler.endsWith("always_off")
-      ? new AlwaysOffSampler()
-      : new TraceIdRatioBasedSampler(samplingRate);
-  return sampler.startsWith("parentbased_") ? new ParentBasedSampler({ root }) : root;
 }
 
 /** Cut, because the collector chooses the text. An error of several addresses has a code but no message. */

@@ -37,7 +37,6 @@ test.each(
     api,
     tracer: provider.getTracer("test"),
     clock,
-    followsCaller: true,
     kind: rpcCalls("/package.Service/Method"),
   });
   const reply: UnaryReply = { isGone: one.isGone, ok: () => undefined, fail: () => undefined };
