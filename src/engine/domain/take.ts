@@ -16,10 +16,11 @@ export type Kind = (typeof Kind)[keyof typeof Kind];
 /**
  * What a take does with its cost. `peek` asks without paying. `refund` gives back. `postPaid` pays even without room. `denied` is
  * known to be over before a store is asked, and no store touches it. `settle` ends the hold `holdId`; its cost is what was used.
+ * `blocked` refuses a caller who is blocked at run time; a group has either nothing else or no such take, and no store gets it.
  * `giveBack` undoes a payment of an earlier call, alone in its group: `descriptor` is the time of that payment
  * (stores/batching/give-backs.ts).
  */
-export const Mode = { pay: 0, peek: 1, refund: 2, postPaid: 3, denied: 4, settle: 5, giveBack: 6 } as const;
+export const Mode = { pay: 0, peek: 1, refund: 2, postPaid: 3, denied: 4, settle: 5, giveBack: 6, blocked: 7 } as const;
 export type Mode = (typeof Mode)[keyof typeof Mode];
 
 /**
@@ -93,9 +94,9 @@ export function isOver(take: Take): boolean {
   return take.outcome >= Outcome.over;
 }
 
-/** True if the take can refuse its call: a payment, a peek or a denied one. Refunds, reports and settlements never do. */
-export function canRefuseCall(take: Take): boolean {
-  return take.mode === Mode.pay || take.mode === Mode.peek || take.mode === Mode.denied;
+/** True if the take can refuse its call: a payment, a peek, a denied or a blocked one. Refunds, reports and settlements never do. */
+export function canRefuseCall({ mode }: Take): boolean {
+  return mode === Mode.pay || mode === Mode.peek || mode === Mode.denied || mode === Mode.blocked;
 }
 
 /** Weight of a sliding log; other limits weigh 1. A take on a log reads and writes up to 16 KB (bench/store/full-logs.mjs). */

@@ -1,7 +1,6 @@
 // The limit of a caller who is blocked at run time: it has no room, and no store knows it.
 
 import type { Limit } from "../domain/limit.ts";
-import { Mode, type Take } from "../domain/take.ts";
 import type { Rule } from "../rules/rule-set.ts";
 import { rulesOfTiers } from "../rules/tiers.ts";
 
@@ -28,9 +27,4 @@ export function blockedLimit(rule: Rule): Limit | undefined {
     keySuffix: BLOCKED_KEY_SUFFIX,
     names: { ...first.names, readableName: label },
   };
-}
-
-/** True if the take is the refusal of a blocked caller. */
-export function isOfBlock({ mode, limit }: Take): boolean {
-  return mode === Mode.denied && limit.keySuffix === BLOCKED_KEY_SUFFIX;
 }

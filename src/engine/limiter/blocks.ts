@@ -5,7 +5,6 @@ import { HoldAsk } from "../domain/request.ts";
 import { Kind, Mode, Outcome, type Take, type TakeGroup } from "../domain/take.ts";
 import { writeBaseKey } from "../rules/bucket-key.ts";
 import type { DomainRules, Rule } from "../rules/rule-set.ts";
-import { isOfBlock } from "./blocked-limit.ts";
 import type { AppliedLimit, LimitCall } from "./call.ts";
 import { applyQuestion, type FillOptions, type Question } from "./question.ts";
 
@@ -30,7 +29,7 @@ export function addBlocked(
   const take = group.add(blocked);
   applyQuestion(group, take, question);
   take.kind = Kind.ordinary;
-  take.mode = Mode.denied;
+  take.mode = Mode.blocked;
   take.cost = question.mode === Mode.peek ? 0 : question.cost;
   take.outcome = untilUs === 0 ? Outcome.never : Outcome.over;
   take.waitUs = untilUs === 0 ? 0 : Math.min(WAIT_US_MAX, Math.max(0, untilUs - nowUs));
@@ -65,7 +64,7 @@ export function refuseIncomplete(
 
 /** True if the group has nothing but refusals of blocked callers. */
 export function isOnlyBlocked({ takes, size }: TakeGroup): boolean {
-  for (let i = 0; i < size; i++) if (!isOfBlock(takes[i] as Take)) return false;
+  for (let i = 0; i < size; i++) if ((takes[i] as Take).mode !== Mode.blocked) return false;
   return size > 0;
 }
 

@@ -5,7 +5,6 @@ import { AMOUNT_MAX, divideDown, divideUp, MICROS_PER_SECOND } from "../../base/
 import { OnStoreFailure } from "../domain/limit.ts";
 import { HoldFound, isOver, Kind, Mode, Outcome, Source, type Take, type TakeGroup, Verdict } from "../domain/take.ts";
 import { isAnyOver, VerdictFold } from "../domain/verdict.ts";
-import { isOfBlock } from "./blocked-limit.ts";
 import type { LimitCall, Status } from "./call.ts";
 
 /**
@@ -30,7 +29,7 @@ export function combine(call: LimitCall): void {
       status.overLimit = applied?.blocked !== undefined || isRefusedIncomplete(call);
       continue;
     }
-    showTake(status, shown, isShadowRule(call, shown) && !isOfBlock(shown));
+    showTake(status, shown, shown.mode !== Mode.blocked && isShadowRule(call, shown));
     governing = strictest(governing, shown);
   }
   call.governing = governing;
@@ -155,7 +154,8 @@ function stableHash(text: string): number {
 export function countHits(call: LimitCall): void {
   for (let i = 0; i < call.group.size; i++) {
     const take = call.group.takes[i] as Take;
-    if (take.mode === Mode.pay || take.mode === Mode.postPaid || isOfBlock(take)) take.stats.totalHits += take.cost;
+    if (take.mode === Mode.pay || take.mode === Mode.postPaid || take.mode === Mode.blocked)
+      take.stats.totalHits += take.cost;
     else if (take.mode === Mode.peek && !isJudge(call, i)) {
       take.limit.stats.withoutHits++;
       take.limit.stats.wasPeeked = true;
@@ -203,7 +203,7 @@ function countHit(call: LimitCall, index: number, nearLimitRatio: number): void 
     countOver(take, call.group.source);
     take.stats.deniedUnanswered += take.cost;
   } else if (take.outcome === Outcome.unanswered) return;
-  else if (take.mode === Mode.denied) countOver(take, Source.denialMemory);
+  else if (take.mode === Mode.denied || take.mode === Mode.blocked) countOver(take, Source.denialMemory);
   else if (isJudged || isOver(take)) countOver(take, call.group.source);
   else countRoom(take, nearLimitRatio);
 }

@@ -3,8 +3,7 @@
 
 import { divideUp, MICROS_PER_SECOND } from "../../base/units.ts";
 import { ALGORITHM_NAMES, type Limit, quotaOf } from "../../engine/domain/limit.ts";
-import { GLOBAL_DESCRIPTOR, isOver, type Take } from "../../engine/domain/take.ts";
-import { isOfBlock } from "../../engine/limiter/blocked-limit.ts";
+import { GLOBAL_DESCRIPTOR, isOver, Mode, type Take } from "../../engine/domain/take.ts";
 import type { Decision, LimitCall } from "../../engine/limiter/call.ts";
 import { canPassLater, isRefusedIncomplete, resetSecondsOf, retryAfterSeconds } from "../../engine/limiter/decision.ts";
 import type { HeaderDialect } from "../../settings/header-dialects.ts";
@@ -66,7 +65,7 @@ export function reasonOf(call: LimitCall): string {
 /** Names the algorithm of the limit, or the global limit, `concurrent`, or a block. */
 export function reasonOfTake(take: Take): string {
   if (take.descriptor === GLOBAL_DESCRIPTOR) return "global_limit_exceeded";
-  if (isOfBlock(take)) return "blocked";
+  if (take.mode === Mode.blocked) return "blocked";
   if (take.limit.isConcurrent) return "concurrent_exceeded";
   return `${ALGORITHM_NAMES[take.limit.algorithm]}_exceeded`;
 }

@@ -30,7 +30,7 @@ export class NeededBursts {
         if (take.mode !== Mode.refund) onNeed(take, take.counted);
       }
       // A refusal of a blocked caller has no bucket.
-      else if (take.mode !== Mode.refund && take.mode !== Mode.denied) this.#settleOne(take, onNeed);
+      else if (take.mode !== Mode.refund && take.mode !== Mode.blocked) this.#settleOne(take, onNeed);
     }
     // As in a store, what a call gives back serves none of its own takes.
     for (let i = 0; i < takes.size; i++) {

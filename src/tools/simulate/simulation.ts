@@ -3,8 +3,7 @@
 import { ConfigError } from "../../base/errors.ts";
 import { getOrInsert } from "../../base/get-or-insert.ts";
 import type { Limit } from "../../engine/domain/limit.ts";
-import type { Take } from "../../engine/domain/take.ts";
-import { isOfBlock } from "../../engine/limiter/blocked-limit.ts";
+import { Mode, type Take } from "../../engine/domain/take.ts";
 import type { LimitCall } from "../../engine/limiter/call.ts";
 import type { RuleSet } from "../../engine/rules/rule-set.ts";
 import type { RecordedCall } from "../mirror/read-recording.ts";
@@ -142,7 +141,7 @@ export class Simulation {
     for (let i = 0; i < call.group.size; i++) {
       const take = call.group.takes[i] as Take;
       // Of a limit at run time, which counts it itself.
-      if (isOfBlock(take)) continue;
+      if (take.mode === Mode.blocked) continue;
       const tally = this.#tallyOf(take.limit);
       tally.count(take, nowUs, this.#labelOf);
       tally.holds?.count(take, nowUs, this.service.store.leftOut.has(take));
