@@ -1,6 +1,5 @@
 // The one source of the current time. Everything that decides takes a Clock, so tests move time by hand.
 
-import { performance } from "node:perf_hooks";
 import { MICROS_PER_SECOND } from "./units.ts";
 
 /** When this process began, in milliseconds since the Unix epoch. */

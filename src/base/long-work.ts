@@ -1,8 +1,8 @@
 // Long work as a generator that yields between short steps. The caller decides how many steps run at once: runThrough runs all of
 // them, runInTurns and inTurns let calls be answered in between.
 
-import { setImmediate as nextTurn } from "node:timers/promises";
 import { SystemClock } from "./clock.ts";
+import { nextTurn } from "./host.ts";
 
 /** Work that yields between its steps, each well under a millisecond, and returns its result. */
 export type LongWork<T> = Generator<void, T, void>;

@@ -1,7 +1,7 @@
 // Bucket keys as bytes. A call writes the keys of its takes one after another into one buffer, and hashes them there by 32-bit
 // words. A key becomes a string only when somebody reads it.
 
-import { randomBytes } from "node:crypto";
+import { randomBytes } from "../../base/host.ts";
 import { InvariantError } from "../../base/invariant.ts";
 
 const INITIAL_BYTES = 512;

@@ -9,7 +9,7 @@
 //
 //   %*<value with stars>     %:<kind>:<text of match>     %=<key of the rule>=<value with stars>, if the entry has another key
 
-import { createHash } from "node:crypto";
+import { createHash } from "../../base/host.ts";
 import { KeyBytes } from "../domain/key-bytes.ts";
 import { ALGORITHM_TRAITS, type Algorithm } from "../domain/limit.ts";
 import type { Descriptor } from "../domain/request.ts";

@@ -1,8 +1,8 @@
 // Calendar windows: on which days they begin, when these days begin in the time zone, and how a rule file writes them. Time zone data is
 // Node.js's own. Temporal gives the start of a day, even if its midnight is skipped or comes twice.
 
-import { createRequire } from "node:module";
 import type * as Polyfill from "temporal-polyfill";
+import { loadPackage } from "../../base/host.ts";
 import { unlessThrown } from "../../base/thrown.ts";
 import { MICROS_PER_MILLI } from "../../base/units.ts";
 import { CalendarWindows, type WindowEdges } from "../domain/calendar-windows.ts";
@@ -17,7 +17,7 @@ let loaded: typeof Polyfill.Temporal | undefined;
 
 /** Loaded with the first rule that has a calendar window, because most processes have none. */
 function temporal(): typeof Polyfill.Temporal {
-  loaded ??= (createRequire(import.meta.url)("temporal-polyfill") as typeof Polyfill).Temporal;
+  loaded ??= (loadPackage("temporal-polyfill") as typeof Polyfill).Temporal;
   return loaded;
 }
 

@@ -1,7 +1,7 @@
 // Holds: how payments wait for their settlement. Reads the id of a hold from a descriptor, and whether it settles the hold; and `hold` and
 // `concurrent` of a rule.
 
-import { createHash } from "node:crypto";
+import { createHash } from "../../base/host.ts";
 import { ALGORITHM_NAMES, ALGORITHM_TRAITS, Algorithm, HOLDS_PER_BUCKET_MAX, Sync, Unit } from "../domain/limit.ts";
 import type { Descriptor } from "../domain/request.ts";
 import { readCostEntry } from "./cost.ts";

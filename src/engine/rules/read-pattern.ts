@@ -1,10 +1,9 @@
 // Reads the patterns of a rule: `value`, with or without stars, or `match`. Regular expressions are compiled once per text, and are bounded
 // in their sum.
 
-import { createHash } from "node:crypto";
-import { createRequire } from "node:module";
 import type * as Re2 from "re2js";
 import { getOrInsert } from "../../base/get-or-insert.ts";
+import { createHash, loadPackage } from "../../base/host.ts";
 import type { LongWork } from "../../base/long-work.ts";
 import { errorMessage } from "../../base/thrown.ts";
 import { oneByteOf, textOf } from "../domain/request.ts";
@@ -139,7 +138,7 @@ export class Regexes {
     if (source.length > REGEX_CHARS_MAX)
       return log.error(at, `regex: expected at most ${REGEX_CHARS_MAX} characters, got ${source.length}`);
     // Loaded with the first regular expression, because most rules have none.
-    const { RE2JS } = createRequire(import.meta.url)("re2js") as typeof Re2;
+    const { RE2JS } = loadPackage("re2js") as typeof Re2;
     try {
       const compiled = RE2JS.compile(source);
       const size = compiled.programSize();

@@ -1,7 +1,7 @@
 // Parses the bytes of one rule file into a tree: detects the encoding, then calls parse-yaml.ts for text or resource-tree.ts for a
 // resource of a control plane.
 
-import { isUtf8 } from "node:buffer";
+import { isUtf8 } from "../../base/host.ts";
 import { makeProblem } from "../../engine/rules/problems.ts";
 import { NODES_MAX } from "../../engine/rules/schema.ts";
 import type { SourceFile } from "../../engine/rules/source.ts";

@@ -2,8 +2,8 @@
 // defaults beyond those of the protocol. The wire format is first read into what the message's JSON would hold, with the names of
 // proto/, so that dumps of control planes in JSON become the same tree.
 
-import { isUtf8 } from "node:buffer";
 import { RequestError } from "../../base/errors.ts";
+import { isUtf8 } from "../../base/host.ts";
 import { isRecord } from "../../base/is-record.ts";
 import { malformed, WireReader, WireType } from "../../base/wire.ts";
 import { UNIT_NAMES } from "../../engine/domain/limit.ts";

@@ -1,7 +1,7 @@
 // Where commands write, and how text looks there: colour only for people, lines broken at the edge.
 
-import { styleText } from "node:util";
 import { ConfigError, RequestError } from "../../base/errors.ts";
+import { styleText } from "../../base/host.ts";
 import { visibleJson, visibleLines } from "../../base/visible.ts";
 
 /** Where a command writes, and what it knows of the screen. */

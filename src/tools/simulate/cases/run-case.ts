@@ -23,7 +23,9 @@ interface CaseOptions {
   readonly ruleSet: RuleSet;
   readonly settings: DecidingSettings;
   readonly headers: HeaderOptions;
-  readonly coverage: Coverage;
+  readonly coverage: Pick<Coverage, "look">;
+  /** Called with each answer, before it is judged; the next call reuses it. */
+  readonly heard?: (answer: Answer, atUs: number, step: Step) => void;
 }
 
 /** A difference between an answer and what was expected. */
@@ -36,7 +38,7 @@ interface Failure {
 export type CaseResult = ReturnType<typeof runCase>;
 
 /** The answer to a call. */
-interface Answer {
+export interface Answer {
   readonly code: string;
   /** Undefined if no limit decided, or the call ended with an error. */
   readonly governing: Take | undefined;
@@ -46,7 +48,7 @@ interface Answer {
 }
 
 /** Runs one case, on buckets of its own. No failures: it passed. It ends with the first step that fails. */
-export function runCase(test: TestCase, { ruleSet, settings, headers, coverage }: CaseOptions) {
+export function runCase(test: TestCase, { ruleSet, settings, headers, coverage, heard }: CaseOptions) {
   const hasLimits = test.steps.some(({ limits }) => limits.length > 0);
   const service = new SimulatedService(ruleSet, settings, SwitchedStore, hasLimits);
   let nowUs = test.startUs;
@@ -71,6 +73,7 @@ export function runCase(test: TestCase, { ruleSet, settings, headers, coverage }
       if (nowUs > TIME_US_MAX) return done([{ at: step.at, message: "the case runs beyond the year 2199" }]);
       const answer = ask(service, step.call, nowUs, headers);
       coverage.look(answer.call);
+      heard?.(answer, nowUs, step);
       const failures = judge(answer, step, i);
       if (failures.length > 0) return done(failures);
     }
