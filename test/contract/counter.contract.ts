@@ -57,7 +57,7 @@ async function chargeOne(harness: StoreHarness, one: Ask): Promise<Take> {
 
 /** The count of a counter; a charge of nothing changes nothing. */
 async function countOf(harness: StoreHarness, identity: string, limit = three): Promise<number> {
-  return (await chargeOne(harness, charge(identity, 0, limit))).counted;
+  return (await chargeOne(harness, charge(identity, 0, limit))).count;
 }
 
 function describeCharges(open: () => StoreHarness): void {
@@ -101,9 +101,9 @@ function describeCharges(open: () => StoreHarness): void {
     const huge = 2 ** 64 - 1;
     expect(await chargeOne(open(), charge("a", huge))).toMatchObject({ outcome: Outcome.over, remaining: 0 });
     expect(await chargeOne(open(), charge("a", huge))).toMatchObject({ outcome: Outcome.over, remaining: 0 });
-    const { outcome, counted } = await chargeOne(open(), charge("a", huge));
+    const { outcome, count } = await chargeOne(open(), charge("a", huge));
     expect(outcome).toBe(Outcome.over);
-    expect(counted).toBeGreaterThanOrEqual(2 ** 53 - 1);
+    expect(count).toBeGreaterThanOrEqual(2 ** 53 - 1);
   });
 }
 
@@ -114,9 +114,9 @@ function describeStopping(open: () => StoreHarness): void {
     await chargeOne(open(), charge("full", 3));
     const group = await settleCounters(open(), [charge("a"), charge("full")], stopping);
     expect(group.verdict).toBe(Verdict.refused);
-    expect([takeOf(group, 0), takeOf(group, 1)].map(({ outcome, counted }) => ({ outcome, counted }))).toEqual([
-      { outcome: Outcome.room, counted: 0 },
-      { outcome: Outcome.over, counted: 4 },
+    expect([takeOf(group, 0), takeOf(group, 1)].map(({ outcome, count }) => ({ outcome, count }))).toEqual([
+      { outcome: Outcome.room, count: 0 },
+      { outcome: Outcome.over, count: 4 },
     ]);
     expect(await countOf(open(), "a")).toBe(0);
   });

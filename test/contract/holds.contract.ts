@@ -89,17 +89,17 @@ export function describeHoldsContract(name: string, factory: HarnessFactory): vo
       const places = makeLimit({ ...many, isConcurrent: true, keySuffix });
       const limits = [crowdedFor60, places];
       const asks = (holdId: string, more = {}) => limits.map((limit) => ({ limit, identity: "many", holdId, ...more }));
-      const counted = async (holdId: string, more = {}) =>
-        (await ask(harness, asks(holdId, more))).takes.slice(0, 2).map((take) => take.counted);
+      const takesOf = async (holdId: string, more = {}) => (await ask(harness, asks(holdId, more))).takes.slice(0, 2);
+      const held = async (holdId: string) => (await takesOf(holdId, { mode: Mode.settle })).map((take) => take.held);
       for (let i = 0; i < MANY; i += 25)
         await ask(harness, Array.from({ length: 25 }, (_, j) => asks(`r${i + j}`)).flat());
       advance(harness, 61 * SECOND_US);
       const last = `r${MANY - 1}`;
-      expect(await counted(last, { mode: Mode.settle })).toEqual([HoldFound.none, HoldFound.none]);
+      expect(await held(last)).toEqual([HoldFound.none, HoldFound.none]);
       const again = `r${MANY - 2}`;
-      expect(await counted(again)).toEqual([1, 1]);
-      expect(await counted(again, { mode: Mode.settle })).toEqual([1, 1]);
-      expect(await counted(again, { mode: Mode.settle })).toEqual([HoldFound.settled, HoldFound.settled]);
+      expect((await takesOf(again)).map(({ openedHold }) => openedHold)).toEqual([true, true]);
+      expect(await held(again)).toEqual([1, 1]);
+      expect(await held(again)).toEqual([HoldFound.settled, HoldFound.settled]);
       for (let i = 0; i < 20; i++) for (const limit of limits) await look(harness, limit, "many");
       const left = await Promise.all(limits.map((limit) => look(harness, limit, "many")));
       expect(left.map(({ remaining }) => remaining)).toEqual([crowdedFor60.burst - 2, 1_000]);

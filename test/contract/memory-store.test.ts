@@ -23,7 +23,7 @@ test("a counter begins at 0 when its key comes again after its time, with a long
     const group = groupOf([{ limit, cost: 2, mode: Mode.pay }], "");
     harness.setUs(startUs + secondsIn * MICROS_PER_SECOND);
     await harness.settle(group);
-    counted.push(takeOf(group, 0).counted);
+    counted.push(takeOf(group, 0).count);
   }
   expect(counted).toEqual([2, 2]);
 });

@@ -95,7 +95,7 @@ describe.each(["row locks", "serializable"] as const)("200 callers at once, kept
         expect(passed.length).toBeLessThanOrEqual(most);
         for (const id of passed) {
           const ended = await ask(calm, ...both(Mode.settle, id));
-          expect(ended.takes.slice(0, 2).map(({ counted }) => counted)).toEqual([2, 1]);
+          expect(ended.takes.slice(0, 2).map(({ held }) => held)).toEqual([2, 1]);
           // Half of what it held.
           used++;
         }
@@ -154,7 +154,7 @@ describe("by a clock moved by hand", () => {
     expect(await sweep(store)).toBe(3); // two that are forgotten, and the bucket of the places
     expect(await rows()).toEqual([1, 1, 0]);
     const { takes } = await ask(store, { limit: tokens, identity: "k", mode: Mode.peek });
-    expect(takes[0]).toMatchObject({ remaining: 999_999, counted: 0 });
+    expect(takes[0]).toMatchObject({ remaining: 999_999, liveHolds: 0 });
     expect(await rows()).toEqual([1, 0, 0]);
     clock.setUs(START_US + 3 * 86_400 * SECOND_US);
     expect(await sweep(store)).toBe(1);
@@ -174,7 +174,7 @@ describe("by a clock moved by hand", () => {
     clock.setUs(START_US + 40 * SECOND_US);
     expect(await sweep(store)).toBe(0);
     const settled = await ask(store, { limit: second, mode: Mode.settle, cost: 1, holdId: "r1" });
-    expect(settled.takes[0]?.counted).toBe(1);
+    expect(settled.takes[0]?.held).toBe(1);
   });
 
   // Promise(holds): No call ends more than 32 holds.
@@ -198,7 +198,7 @@ describe("by a clock moved by hand", () => {
     await ask(store, { limit: tokens, cost: 10, holdId: "ends" });
     await server.query("UPDATE headgate.bucket SET used = -5");
     const settled = await ask(store, { limit: tokens, mode: Mode.settle, cost: 4, holdId: "r1" });
-    expect(settled.takes[0]).toMatchObject({ counted: 10, remaining: 1_000_000 });
+    expect(settled.takes[0]).toMatchObject({ held: 10, remaining: 1_000_000 });
     expect(reports.damagedBuckets).toBe(1);
     await server.query("UPDATE headgate.bucket SET used = -5");
     clock.setUs(START_US + 2 * TTL_SECONDS * SECOND_US);
@@ -214,7 +214,7 @@ describe("by a clock moved by hand", () => {
     for (const [i, holdId] of ids.entries()) await ask(store, { limit: tokens, cost: i + 1, holdId });
     for (const [i, holdId] of ids.entries()) {
       const { takes } = await ask(store, { limit: tokens, mode: Mode.settle, cost: 0, holdId });
-      expect([holdId, takes[0]?.counted]).toEqual([holdId, i + 1]);
+      expect([holdId, takes[0]?.held]).toEqual([holdId, i + 1]);
     }
   });
 });

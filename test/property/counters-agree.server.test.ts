@@ -100,9 +100,9 @@ function answerOf(group: TakeGroup) {
   return { verdict: group.verdict, takes: takes.map(answerOfTake) };
 }
 
-function answerOfTake({ outcome, paid, remaining, mode, counted, waitUs, limit }: Take) {
+function answerOfTake({ outcome, paid, remaining, mode, count, waitUs, limit }: Take) {
   // Of a denied counter nobody asks more than that it is over.
   if (mode === Mode.denied) return { outcome };
   if (!limit.isCounter) return { outcome, paid, remaining, waitUs };
-  return { outcome, remaining, counted: mode === Mode.pay ? counted : 0 };
+  return { outcome, remaining, count: mode === Mode.pay ? count : 0 };
 }

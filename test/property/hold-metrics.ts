@@ -128,7 +128,7 @@ async function expectCounted(
     } else if (kind === "settle") {
       const { group } = await rig.call({ entries: { tenant, request_id: id, settle: "" }, hits: amount });
       // The budget and its places tell one story of the id.
-      const [one, other] = group.takes.slice(0, group.size).map(({ counted }) => Math.min(counted, 0));
+      const [one, other] = group.takes.slice(0, group.size).map(({ held }) => Math.min(held, 0));
       expect(one).toBe(other);
       models.tokens.settle(id, amount, nowUs);
       models.concurrent.settle(id, 0, nowUs);
@@ -136,7 +136,7 @@ async function expectCounted(
       const { group } = await rig.call({ entries: { tenant }, hits: 0 });
       const peeks = group.takes.slice(0, group.size).filter(({ mode }) => mode === Mode.peek);
       const told = peeks.toSorted((one, other) => Number(one.limit.isConcurrent) - Number(other.limit.isConcurrent));
-      expect(told.map(({ counted }) => counted)).toEqual([models.tokens.live, models.concurrent.live]);
+      expect(told.map(({ liveHolds }) => liveHolds)).toEqual([models.tokens.live, models.concurrent.live]);
     }
     for (const [limit, model] of Object.entries(models)) {
       const stats = rig.statsBook.statsOf("edge", ["tenant"], limit);

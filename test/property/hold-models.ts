@@ -1,6 +1,6 @@
 // Holds as one would write them without any store: floating point, a list, and every hold ended at its time.
 
-/** What a settlement found, as Take.counted tells it. */
+/** What a settlement found, as Take.held tells it. */
 export type Found = number;
 export const NONE = -1;
 export const SETTLED = -2;

@@ -71,7 +71,7 @@ class Budget {
     fillGroup(group, [{ limit: this.limit, mode, cost, holdId }], "", false);
     this.store.take(group);
     const take = takeOf(group, 0);
-    return { passed: group.verdict === Verdict.allowed, found: take.counted, remaining: take.remaining, take };
+    return { passed: group.verdict === Verdict.allowed, found: take.held, remaining: take.remaining, take };
   }
 
   remaining(): number {

@@ -17,7 +17,10 @@ export interface TakeAnswer {
   readonly resetUs: number;
   readonly paidAtUs: number;
   readonly cappedHits: number;
-  readonly counted: number;
+  readonly held: number;
+  readonly openedHold: boolean;
+  readonly liveHolds: number;
+  readonly count: number;
 }
 
 export interface GroupAnswer {
@@ -104,15 +107,20 @@ export function answerOf(group: TakeGroup): GroupAnswer {
     verdict: group.verdict,
     takes: group.takes
       .slice(0, group.size)
-      .map(({ outcome, paid, remaining, waitUs, resetUs, paidAtUs, cappedHits, counted }) => ({
-        outcome,
-        paid,
-        remaining,
-        waitUs,
-        resetUs,
-        paidAtUs,
-        cappedHits,
-        counted,
-      })),
+      .map(
+        ({ outcome, paid, remaining, waitUs, resetUs, paidAtUs, cappedHits, held, openedHold, liveHolds, count }) => ({
+          outcome,
+          paid,
+          remaining,
+          waitUs,
+          resetUs,
+          paidAtUs,
+          cappedHits,
+          held,
+          openedHold,
+          liveHolds,
+          count,
+        }),
+      ),
   };
 }

@@ -113,7 +113,7 @@ export function openHold(take: Take, book: HoldBook, nowUs: number): boolean {
 
 /**
  * Settles the take's hold: gives back what was held and not used, or charges what was used beyond. Without a live hold the whole
- * use is charged, once; a `concurrent` limit charges nothing, but its id is settled, too. Writes `take.counted` (what was held, or a HoldFound). Returns the hits that could not be recorded.
+ * use is charged, once; a `concurrent` limit charges nothing, but its id is settled, too. Writes `take.held`. Returns the hits that could not be recorded.
  */
 export function settleHold(bucket: WorkingBucket, take: Take, book: HoldBook, nowUs: number): number {
   const { holdId, limit } = take;
@@ -121,7 +121,7 @@ export function settleHold(bucket: WorkingBucket, take: Take, book: HoldBook, no
   const hold = book.find(take, holdId, nowUs);
   if (holds === undefined || hold === undefined) {
     const isSettled = book.forgetAtUs(take, holdId) > nowUs;
-    take.counted = isSettled ? HoldFound.settled : HoldFound.none;
+    take.held = isSettled ? HoldFound.settled : HoldFound.none;
     if (isSettled) return 0;
     noteSettled(take, book, nowUs);
     if (limit.isConcurrent) return 0;
@@ -129,7 +129,7 @@ export function settleHold(bucket: WorkingBucket, take: Take, book: HoldBook, no
     return bucket.step.postPay(bucket.kept, limit, take.cost, nowUs);
   }
   book.countIn(holds, take.stats);
-  take.counted = hold.cost;
+  take.held = hold.cost;
   const used = limit.isConcurrent ? 0 : take.cost;
   if (used < hold.cost) giveBackHeld(bucket, limit, holds, hold, hold.cost - used, nowUs);
   book.remove(holds, hold);

@@ -132,7 +132,7 @@ export class Settlement {
     for (let i = 0; i < group.size; i++) {
       const take = takeAt(group, i);
       if (take.mode !== Mode.pay || take.limit.holdSeconds === 0) continue;
-      take.counted = take.paid && openHold(take, this.#access.holds, nowUs) ? 1 : 0;
+      take.openedHold = take.paid && openHold(take, this.#access.holds, nowUs);
     }
   }
 
@@ -142,7 +142,7 @@ export class Settlement {
       const take = takeAt(group, i);
       if (take.mode !== Mode.peek || take.limit.holdSeconds === 0) continue;
       const holds = this.#access.holds.of(take);
-      take.counted = holds === undefined ? 0 : this.#access.holds.sizeOf(holds);
+      take.liveHolds = holds === undefined ? 0 : this.#access.holds.sizeOf(holds);
     }
   }
 

@@ -110,7 +110,7 @@ function exceeds(count: WorkingBucket, take: Take): boolean {
 
 /** Writes what a counter that stands at `count` answers. */
 function answerCount(take: Take, count: number): void {
-  take.counted = count;
+  take.count = count;
   take.outcome = count > take.limit.amount && take.mode !== Mode.refund ? Outcome.over : Outcome.room;
   take.remaining = Math.max(0, take.limit.amount - count);
 }

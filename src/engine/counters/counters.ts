@@ -104,7 +104,7 @@ export class Counters implements CounterRoom {
  * mode, not the whole service.
  */
 function countCounterHits(take: Take, isShadowRule: boolean, nearLimitRatio: number): void {
-  const { stats, cost, counted } = take;
+  const { stats, cost, count } = take;
   const amount = take.limit.amount;
   if (take.mode === Mode.denied) {
     stats.overLimit += cost;
@@ -113,17 +113,17 @@ function countCounterHits(take: Take, isShadowRule: boolean, nearLimitRatio: num
     return;
   }
   // The reference subtracts unsigned numbers: if uncharged hits exceed the count, the result is huge.
-  const before = counted >= cost ? counted - cost : Number.POSITIVE_INFINITY;
+  const before = count >= cost ? count - cost : Number.POSITIVE_INFINITY;
   const near = nearThreshold(amount, nearLimitRatio);
-  if (counted <= amount) {
+  if (count <= amount) {
     stats.withinLimit += cost;
-    if (counted > near) stats.nearLimit += before >= near ? cost : counted - near;
+    if (count > near) stats.nearLimit += before >= near ? cost : count - near;
     return;
   }
   const isWhollyOver = before >= amount;
-  stats.overLimit += isWhollyOver ? cost : counted - amount;
+  stats.overLimit += isWhollyOver ? cost : count - amount;
   if (!isWhollyOver) stats.nearLimit += amount - Math.max(near, before);
-  if (isShadowRule) stats.shadowMode += isWhollyOver ? cost : counted - amount;
+  if (isShadowRule) stats.shadowMode += isWhollyOver ? cost : count - amount;
 }
 
 /** The count above which hits are near the limit. Single precision, because the reference service computes it so. */

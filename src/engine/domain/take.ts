@@ -17,8 +17,7 @@ export type Kind = (typeof Kind)[keyof typeof Kind];
  * What a take does with its cost. `peek` asks without paying. `refund` gives back. `postPaid` pays even without room. `denied` is
  * known to be over before a store is asked, and no store touches it. `settle` ends the hold `holdId`; its cost is what was used.
  * `blocked` refuses a caller who is blocked at run time; a group has either nothing else or no such take, and no store gets it.
- * `giveBack` undoes a payment of an earlier call, alone in its group: `descriptor` is the time of that payment
- * (stores/batching/give-backs.ts).
+ * `giveBack` undoes the payment that an earlier call made at `paidAtUs`, alone in its group (stores/batching/give-backs.ts).
  */
 export const Mode = { pay: 0, peek: 1, refund: 2, postPaid: 3, denied: 4, settle: 5, giveBack: 6, blocked: 7 } as const;
 export type Mode = (typeof Mode)[keyof typeof Mode];
@@ -47,7 +46,7 @@ export type Source = (typeof Source)[keyof typeof Source];
 /** The `descriptor` of a take on the domain's global limit. */
 export const GLOBAL_DESCRIPTOR = -1;
 
-/** One limit's part of a call, with the key of its bucket. The limiter fills the first block, the store the second. */
+/** One limit's part of a call, with the key of its bucket: first what is asked, which only the limiter writes, then the answer. */
 export class Take extends Keyed {
   limit: Limit;
   /** Index of the descriptor in the request; GLOBAL_DESCRIPTOR for the global limit. Takes of one descriptor are adjacent. */
@@ -61,6 +60,7 @@ export class Take extends Keyed {
   /** Stats that count this take: the limit's own, or those of one value (`value_to_metric`, `detailed_metric`). */
   stats: LimitStats;
 
+  // The answer. copyAnswer copies it.
   outcome: Outcome = Outcome.unanswered;
   /** True if the limit's `on_store_failure` (deny or local) decided the take in place of the store. */
   byPolicy = false;
@@ -72,15 +72,18 @@ export class Take extends Keyed {
   waitUs = 0;
   /** Microseconds until the bucket is full; 0 if it is. At most WAIT_US_MAX. If the host's clock defines the window, known from the start. */
   resetUs = 0;
-  /** The store's time of payment in microseconds, 0 if nothing was paid. Needed to give the payment back. */
+  /** The store's time of payment in microseconds, 0 if nothing was paid. Needed to give the payment back, where it is asked. */
   paidAtUs = 0;
   /** Post-paid hits that were not recorded, because the state can't hold more (`debtMax`, or AMOUNT_MAX in a window). */
   cappedHits = 0;
-  /**
-   * Mode.settle: the cost that was held, or a HoldFound. If the limit has holds, Mode.pay: 1 if the payment opened a hold, else 0;
-   * Mode.peek: number of live holds of the bucket. If it counts hits (engine/counters): the count after this take; exact below 2^53.
-   */
-  counted = 0;
+  /** Mode.settle: the cost that was held, or a HoldFound. */
+  held = 0;
+  /** Mode.pay on a limit with holds: true if the payment opened a hold. */
+  openedHold = false;
+  /** Mode.peek on a limit with holds: number of live holds of the bucket. */
+  liveHolds = 0;
+  /** A counter's count after this take (engine/counters); exact below 2^53. */
+  count = 0;
 
   constructor(limit: Limit, keys: KeyBytes) {
     super(keys);
@@ -136,7 +139,7 @@ export class TakeGroup {
   failure: StoreError | undefined = undefined;
   source: Source = Source.store;
 
-  /** Adds a take without an answer; the caller fills in the rest. `counted` keeps an old value until the store writes it. */
+  /** Adds a take without an answer; the caller fills in the rest. */
   add(limit: Limit): Take {
     let take = this.takes[this.size];
     if (take === undefined) {
@@ -158,6 +161,10 @@ export class TakeGroup {
     take.resetUs = 0;
     take.paidAtUs = 0;
     take.cappedHits = 0;
+    take.held = 0;
+    take.openedHold = false;
+    take.liveHolds = 0;
+    take.count = 0;
     take.holdId = "";
     return take;
   }
@@ -192,6 +199,7 @@ export function copyQuestion(take: Take, into: TakeGroup): Take {
   copy.mode = take.mode;
   copy.cost = take.cost;
   copy.resetUs = take.resetUs;
+  copy.paidAtUs = take.paidAtUs;
   copy.holdId = take.holdId;
   copy.stats = take.stats;
   return copy;
@@ -207,5 +215,8 @@ export function copyAnswer(from: Take, to: Take): void {
   to.resetUs = from.resetUs;
   to.paidAtUs = from.paidAtUs;
   to.cappedHits = from.cappedHits;
-  to.counted = from.counted;
+  to.held = from.held;
+  to.openedHold = from.openedHold;
+  to.liveHolds = from.liveHolds;
+  to.count = from.count;
 }

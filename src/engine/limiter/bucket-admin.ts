@@ -189,7 +189,7 @@ function snapshotOf(take: Take): BucketSnapshot {
     remaining,
     waitSeconds: secondsOf(take.waitUs),
     resetSeconds: secondsOf(take.resetUs),
-    ...(limit.holdSeconds > 0 && take.mode === Mode.peek ? { liveHolds: take.counted } : {}),
+    ...(limit.holdSeconds > 0 && take.mode === Mode.peek ? { liveHolds: take.liveHolds } : {}),
   };
 }
 

@@ -211,8 +211,8 @@ function countHit(call: LimitCall, index: number, nearLimitRatio: number): void 
 /** Counts the holds that the call has opened; `by` -1 takes that count back. */
 export function countOpened({ group }: LimitCall, by: 1 | -1): void {
   for (let i = 0; i < group.size; i++) {
-    const { limit, mode, paid, counted, stats } = group.takes[i] as Take;
-    if (limit.holdSeconds > 0 && mode === Mode.pay && paid && counted > 0) stats.holdsOpened += by;
+    const { paid, openedHold, stats } = group.takes[i] as Take;
+    if (paid && openedHold) stats.holdsOpened += by;
   }
 }
 
@@ -241,7 +241,7 @@ export function countOver(take: Take, source: Source): void {
   if (take.kind === Kind.shadow) stats.shadowMode += take.cost;
 }
 
-function countSettlement({ stats, limit, counted: held, cost: used }: Take): void {
+function countSettlement({ stats, limit, held, cost: used }: Take): void {
   if (held === HoldFound.settled) stats.settledAgain++;
   else if (held === HoldFound.none) stats.settledLate++;
   else {
@@ -274,10 +274,10 @@ export function settlementFound({ takes, size }: TakeGroup, descriptor: number):
     if (take.descriptor !== descriptor || take.mode !== Mode.settle || take.outcome === Outcome.unanswered) continue;
     if (strongest === undefined || strengthOf(take) > strengthOf(strongest)) strongest = take;
   }
-  if (strongest === undefined || strongest.counted === HoldFound.none) return "unknown";
-  return strongest.counted === HoldFound.settled ? "already_settled" : "settled";
+  if (strongest === undefined || strongest.held === HoldFound.none) return "unknown";
+  return strongest.held === HoldFound.settled ? "already_settled" : "settled";
 }
 
-function strengthOf({ counted, limit }: Take): number {
-  return (limit.isConcurrent ? 0 : 3) + (counted === HoldFound.none ? 2 : counted === HoldFound.settled ? 0 : 1);
+function strengthOf({ held, limit }: Take): number {
+  return (limit.isConcurrent ? 0 : 3) + (held === HoldFound.none ? 2 : held === HoldFound.settled ? 0 : 1);
 }

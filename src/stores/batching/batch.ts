@@ -7,7 +7,10 @@ import type { LimitStats } from "../../engine/domain/stats.ts";
 import type { SettleListener } from "../../engine/domain/store.ts";
 import { Mode, type TakeGroup } from "../../engine/domain/take.ts";
 
-/** Numbers of a group's head (takes, latest time of payment, flags), and of a take (see `add`). */
+/**
+ * Numbers of a group's head (takes, latest time of payment, flags), and of a take: place of its key, place of its limit, descriptor (Mode.giveBack:
+ * time of the payment), kind, mode, cost.
+ */
 export const HEAD_NUMBERS = 3;
 export const TAKE_NUMBERS = 6;
 
@@ -115,7 +118,7 @@ export abstract class Batch {
       this.numbers.push(
         this.placeOfKey(bucketKey),
         this.placeOfLimit(limit),
-        take.descriptor,
+        take.mode === Mode.giveBack ? take.paidAtUs : take.descriptor,
         take.kind,
         take.mode,
         take.cost,

@@ -100,9 +100,9 @@ export class GiveBacks {
   }
 
   #send(receipt: Receipt): void {
-    const { bucketKey, limit, cost, holdId, queue } = receipt;
+    const { bucketKey, limit, cost, paidAtUs, holdId, queue } = receipt;
     const group = new TakeGroup();
-    Object.assign(group.add(limit), { bucketKey, mode: Mode.giveBack, cost, holdId, descriptor: receipt.paidAtUs });
+    Object.assign(group.add(limit), { bucketKey, mode: Mode.giveBack, cost, paidAtUs, holdId });
     this.#weight += group.weight;
     this.#options.send(group, { settled: () => this.#onOutcome(receipt, group) }, queue);
   }

@@ -90,7 +90,8 @@ export class ReplyReader {
       take.remaining = reply[at + 1] ?? 0;
       take.waitUs = reply[at + 2] ?? 0;
       take.resetUs = reply[at + 3] ?? 0;
-      if (take.mode === Mode.settle || take.limit.isCounter) take.counted = reply[at + 4] ?? 0;
+      if (take.limit.isCounter) take.count = reply[at + 4] ?? 0;
+      else if (take.mode === Mode.settle) take.held = reply[at + 4] ?? 0;
       else take.paidAtUs = reply[at + 4] ?? 0;
       take.cappedHits = reply[at + 5] ?? 0;
       at += TAKE_NUMBERS;
@@ -104,9 +105,9 @@ export class ReplyReader {
       const take = group.takes[i];
       if (take === undefined || take.limit.holdSeconds === 0) continue;
       const at = this.#at + 1 + i * TAKE_NUMBERS;
-      if (take.mode === Mode.pay) take.counted = (this.#reply[at] ?? 0) >= OPENED ? 1 : 0;
+      if (take.mode === Mode.pay) take.openedHold = (this.#reply[at] ?? 0) >= OPENED;
       if (take.mode !== Mode.peek) continue;
-      take.counted = this.#reply[at + 4] ?? 0;
+      take.liveHolds = this.#reply[at + 4] ?? 0;
       take.paidAtUs = 0;
     }
   }

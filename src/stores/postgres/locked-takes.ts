@@ -179,7 +179,7 @@ export class BatchSettlement {
   #giveBack(numbers: number[], nowUs: number): void {
     const take = this.#group.takes[0] as Take;
     if (take.limit.holdSeconds > 0) this.#rows.openHolds(take.bucketKey, take.limit);
-    Object.assign(take, { mode: Mode.pay, paid: true, paidAtUs: take.descriptor });
+    Object.assign(take, { mode: Mode.pay, paid: true });
     this.#settlement.giveBack(this.#group, nowUs);
     numbers.push(Verdict.allowed, Outcome.room, 0, 0, 0, 0, 0);
   }
@@ -241,9 +241,13 @@ function copyAsked(group: TakeGroup, into: TakeGroup): void {
 
 /** As batching/reply.ts reads it. */
 function pushAnswer(numbers: number[], take: Take): void {
-  const { mode, limit, outcome, paid, remaining, waitUs, resetUs, cappedHits, counted } = take;
-  const opened = limit.holdSeconds > 0 && mode === Mode.pay && counted === 1 ? OPENED : 0;
-  const isCounted = limit.isCounter || mode === Mode.settle || (limit.holdSeconds > 0 && mode === Mode.peek);
-  numbers.push(outcome + (paid ? PAID : 0) + opened, remaining, waitUs, resetUs);
-  numbers.push(isCounted ? counted : take.paidAtUs, cappedHits);
+  const { outcome, paid, openedHold, remaining, waitUs, resetUs, cappedHits } = take;
+  numbers.push(outcome + (paid ? PAID : 0) + (openedHold ? OPENED : 0), remaining, waitUs, resetUs);
+  numbers.push(fifthOf(take), cappedHits);
+}
+
+function fifthOf({ limit, mode, count, held, liveHolds, paidAtUs }: Take): number {
+  if (limit.isCounter) return count;
+  if (mode === Mode.settle) return held;
+  return limit.holdSeconds > 0 && mode === Mode.peek ? liveHolds : paidAtUs;
 }

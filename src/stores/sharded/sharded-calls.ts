@@ -255,8 +255,8 @@ class ShardedCall implements SettleListener {
         const refund = copyQuestion(take, refunds);
         refund.mode = Mode.refund;
         refund.kind = Kind.shadow;
-        take.counted -= take.cost;
-        take.remaining = Math.max(0, take.limit.amount - take.counted);
+        take.count -= take.cost;
+        take.remaining = Math.max(0, take.limit.amount - take.count);
       }
       if (refunds.size === 0) continue;
       this.#shards.takeAt(shard, refunds, NOBODY);

@@ -45,7 +45,7 @@ export class HoldTally {
 
   // Where holds are counted, a second hold under a known id gets no id.
   #open(take: Take, atUs: number): void {
-    if (!take.paid || take.counted === 0) return;
+    if (!take.paid || !take.openedHold) return;
     this.#counts.opened++;
     const named = heldName(take);
     const isNamed = take.holdId !== "" && !this.#live.has(named);
@@ -54,7 +54,7 @@ export class HoldTally {
   }
 
   #settle(take: Take, isOfRefused: boolean): void {
-    const { cost, counted: held, limit } = take;
+    const { cost, held, limit } = take;
     const counts = this.#counts;
     if (isOfRefused) counts.settlements_of_refused++;
     else if (held === HoldFound.settled) counts.repeated_settlements++;

@@ -27,7 +27,7 @@ export class NeededBursts {
     for (let i = 0; i < takes.size; i++) {
       const take = takes.takes[i] as Take;
       if (take.limit.isCounter) {
-        if (take.mode !== Mode.refund) onNeed(take, take.counted);
+        if (take.mode !== Mode.refund) onNeed(take, take.count);
       }
       // A refusal of a blocked caller has no bucket.
       else if (take.mode !== Mode.refund && take.mode !== Mode.blocked) this.#settleOne(take, onNeed);

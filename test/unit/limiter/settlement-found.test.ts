@@ -12,25 +12,25 @@ const { none, settled } = HoldFound;
 const LIVE = 20;
 
 test.each([
-  { of: "a budget", limits: [budget], counted: [LIVE], says: "settled" },
-  { of: "a budget", limits: [budget], counted: [none], says: "unknown" },
-  { of: "a budget", limits: [budget], counted: [settled], says: "already_settled" },
-  { of: "two budgets", limits: [budget, budget], counted: [settled, LIVE], says: "settled" },
-  { of: "two budgets", limits: [budget, budget], counted: [none, settled], says: "unknown" },
-  { of: "two budgets", limits: [budget, budget], counted: [none, LIVE], says: "unknown" },
-  { of: "a budget and places", limits: [budget, places], counted: [settled, 1], says: "already_settled" },
-  { of: "places and a budget", limits: [places, budget], counted: [none, settled], says: "already_settled" },
-  { of: "a budget and places", limits: [budget, places], counted: [none, settled], says: "unknown" },
-  { of: "a budget and places", limits: [budget, places], counted: [LIVE, none], says: "settled" },
-  { of: "places alone", limits: [places], counted: [1], says: "settled" },
-])("$counted of $of is $says", ({ limits, counted, says }) => {
+  { of: "a budget", limits: [budget], held: [LIVE], says: "settled" },
+  { of: "a budget", limits: [budget], held: [none], says: "unknown" },
+  { of: "a budget", limits: [budget], held: [settled], says: "already_settled" },
+  { of: "two budgets", limits: [budget, budget], held: [settled, LIVE], says: "settled" },
+  { of: "two budgets", limits: [budget, budget], held: [none, settled], says: "unknown" },
+  { of: "two budgets", limits: [budget, budget], held: [none, LIVE], says: "unknown" },
+  { of: "a budget and places", limits: [budget, places], held: [settled, 1], says: "already_settled" },
+  { of: "places and a budget", limits: [places, budget], held: [none, settled], says: "already_settled" },
+  { of: "a budget and places", limits: [budget, places], held: [none, settled], says: "unknown" },
+  { of: "a budget and places", limits: [budget, places], held: [LIVE, none], says: "settled" },
+  { of: "places alone", limits: [places], held: [1], says: "settled" },
+])("$held of $of is $says", ({ limits, held, says }) => {
   const group = groupOf(
     limits.map((limit) => ({ limit, mode: Mode.settle, descriptor: 0 })),
     "",
   );
   group.takes.forEach((take, i) => {
     take.outcome = 1;
-    take.counted = counted[i] as number;
+    take.held = held[i] as number;
   });
   expect(settlementFound(group, 0)).toBe(says);
 });

@@ -28,7 +28,7 @@ test.each([
     // Once for the counters, once for the rest.
     store.release();
     store.release();
-    expect(groups.map(({ verdict, takes }) => [verdict, takes[0]?.counted])).toEqual(
+    expect(groups.map(({ verdict, takes }) => [verdict, takes[0]?.count])).toEqual(
       groups.map(() => [Verdict.allowed, 1]),
     );
   }
