@@ -114,7 +114,7 @@ test("no batch weighs more than GROUP_WEIGHT_MAX with its give-backs, and all of
           for (const batch of intake.ready()) {
             sent.push(batch);
             const answers = batch.groups.flatMap(({ size }) => [Verdict.allowed, ...Array(size * 6).fill(5)]);
-            intake.settler.settle(batch, new ReplyReader([0, 0, ...answers]));
+            intake.answers.answer(batch, new ReplyReader([0, 0, ...answers]));
           }
         },
       });

@@ -115,20 +115,20 @@ class Rig {
   }
 
   #answer(batch: SmallBatch): void {
-    const { settler } = this.intake;
-    if (this.does === "refuses") settler.fail(batch, failed);
-    else if (this.does === "keeps silent") this.#unanswered.push(() => settler.lose(batch, failed));
+    const { answers } = this.intake;
+    if (this.does === "refuses") answers.fail(batch, failed);
+    else if (this.does === "keeps silent") this.#unanswered.push(() => answers.lose(batch, failed));
     else {
       if (this.does !== "loses before") this.#run(batch);
       if (this.does === "loses after") this.ranAndLost += giveBacksOf(batch).length;
-      if (this.does !== "runs") settler.lose(batch, failed);
-      else settler.settle(batch, allowing(batch));
+      if (this.does !== "runs") answers.lose(batch, failed);
+      else answers.answer(batch, allowing(batch));
     }
   }
 
   #run(batch: SmallBatch): void {
     // Each has a time of payment of its own.
-    for (const { descriptor: paidAtUs } of giveBacksOf(batch)) {
+    for (const { paidAtUs } of giveBacksOf(batch)) {
       this.givenBack.set(paidAtUs, (this.givenBack.get(paidAtUs) ?? 0) + 1);
     }
   }
@@ -173,11 +173,11 @@ test("a server that refuses for a while loses no give-back, and is asked less an
   const rig = new Rig("all");
   rig.does = "refuses";
   let calls = 0;
-  const { settler } = rig.intake;
-  const { fail } = settler;
-  settler.fail = (batch, error) => {
+  const { answers } = rig.intake;
+  const { fail } = answers;
+  answers.fail = (batch, error) => {
     calls++;
-    fail.call(settler, batch, error);
+    fail.call(answers, batch, error);
   };
   await rig.apply({ what: "add", slot: 0, count: 100 });
   for (let i = 0; i < 600; i++) await rig.pass(100);

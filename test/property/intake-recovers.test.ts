@@ -67,7 +67,7 @@ class World {
     if (batch === undefined || batch.state === "done") return;
     if (how === "refuses") {
       this.intake.onRefusal("no");
-      this.intake.settler.fail(batch, new StoreError("STORE_COMMAND", "no"));
+      this.intake.answers.fail(batch, new StoreError("STORE_COMMAND", "no"));
       return;
     }
     this.intake.onReply(batch, allowing(batch, this.clock.nowUs()), { name: "", reconnect: () => undefined });
@@ -76,7 +76,7 @@ class World {
   goDown(): void {
     this.intake.isUp = false;
     this.sent = [];
-    this.intake.settler.loseSent(LOST);
+    this.intake.answers.loseSent(LOST);
     this.intake.failGathered();
   }
 

@@ -188,7 +188,7 @@ describe("calls that a node refuses in passing", () => {
         rig.mood = "runs";
         await rig.pass(1_100);
         // What was lost in silence ends like this, as unknown.
-        rig.intake.settler.loseSent(rig.intake.unreachable());
+        rig.intake.answers.loseSent(rig.intake.unreachable());
         rig.ask(100);
         await rig.pass(10);
         expect(rig.asked.at(-1)?.group.verdict).toBe(Verdict.allowed);

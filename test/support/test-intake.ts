@@ -38,7 +38,6 @@ interface TestIntakeOptions<B extends Batch> {
 
 export class TestIntake<B extends Batch = SmallBatch> extends Intake<B> {
   isUp = true;
-  readonly downSentence = "The server is away";
   /** Why connections were given up. */
   readonly silent: string[] = [];
   readonly #made: TestIntakeOptions<B>;
@@ -55,13 +54,13 @@ export class TestIntake<B extends Batch = SmallBatch> extends Intake<B> {
     return batches;
   }
 
-  underWay(queue = 0): number {
-    return this.queues.underWay(queue);
-  }
-
   /** The connections are closed. */
   override end(): void {
     super.end();
+  }
+
+  protected get down(): string | undefined {
+    return this.isUp ? undefined : "The server is away";
   }
 
   protected newBatch(queue: number): B {
@@ -72,7 +71,7 @@ export class TestIntake<B extends Batch = SmallBatch> extends Intake<B> {
     this.#made.send?.(this);
   }
 
-  protected onSilence(_batch: B, trouble: string): void {
+  onSilence(_batch: B, trouble: string): void {
     this.silent.push(trouble);
   }
 

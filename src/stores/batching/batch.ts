@@ -26,7 +26,7 @@ export interface BatchedGroup {
   readonly at: number;
   /**
    * When the group is answered without the store, in microseconds of the process's Clock: while it is only added, the call's own deadline;
-   * then the time that the settler has set.
+   * then the time that answers.ts has set.
    */
   answerByUs: number;
   /**
@@ -139,6 +139,26 @@ export abstract class Batch {
     this.takes += group.size;
     this.takesOnLogs += group.takesOnLogs;
     this.waiting++;
+  }
+
+  /** Tells the group's caller that the answer is written, unless the group serves another call by now. Once for each group. */
+  answer(batched: BatchedGroup): void {
+    this.leave(batched);
+    if (batched.group.generation !== batched.generation) return;
+    try {
+      batched.then.settled(batched.group, batched.generation);
+    } catch (error) {
+      // An exception of this caller must not reach the other groups, so it is thrown later.
+      queueMicrotask(() => {
+        throw error;
+      });
+    }
+  }
+
+  /** Notes that nothing in this batch answers the group any more. */
+  leave(batched: BatchedGroup): void {
+    if (batched.state !== "late") this.waiting--;
+    batched.state = "answered";
   }
 
   /** What the group asked of one of its limits. */

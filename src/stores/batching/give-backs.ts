@@ -29,9 +29,14 @@ interface GiveBacksOptions {
   readonly observer: Pick<StoreObserver, "gaveBack" | "keptPaid">;
   /** Greatest weight under way; takes wait for no more. */
   readonly weightMax: number;
-  /** Whether the server is well: a failing one gets only what it must. */
-  readonly maySend: () => boolean;
-  readonly send: (group: TakeGroup, then: SettleListener, queue: number) => void;
+}
+
+/** How they travel to their server; the Intake does it. */
+export interface GiveBackRoad {
+  /** Whether the server is up and answers: a failing one gets only what it must. */
+  readonly isWell: boolean;
+  /** Has the group sent along with the takes of its queue. */
+  gather(group: TakeGroup, then: SettleListener, queue: number): void;
 }
 
 /** Most waiting receipts. Beyond it the oldest are given up; their buckets have less room until they refill. */
@@ -42,6 +47,7 @@ const WAIT_US_MAX = 600_000_000;
 /** Bounded in number and in time, because the server may be away for long. */
 export class GiveBacks {
   readonly #options: GiveBacksOptions;
+  readonly #road: GiveBackRoad;
   /** In the order in which they came. */
   readonly #waiting: Receipt[] = [];
   /** Weight of those under way. */
@@ -51,8 +57,9 @@ export class GiveBacks {
   #timer: NodeJS.Timeout | undefined;
   #hasEnded = false;
 
-  constructor(options: GiveBacksOptions) {
+  constructor(options: GiveBacksOptions, road: GiveBackRoad) {
     this.#options = options;
+    this.#road = road;
   }
 
   /** Whether nothing is left to give back. */
@@ -68,7 +75,7 @@ export class GiveBacks {
 
   /** Call this when the server may be well again: sends as many waiting receipts as may be under way, or `all`. */
   sendWaiting(all = false): void {
-    if (this.#timer !== undefined || !this.#options.maySend()) return;
+    if (this.#timer !== undefined || !this.#road.isWell) return;
     const nowUs = this.#options.clock.nowUs();
     let count = 0;
     for (const receipt of this.#waiting) {
@@ -104,7 +111,7 @@ export class GiveBacks {
     const group = new TakeGroup();
     Object.assign(group.add(limit), { bucketKey, mode: Mode.giveBack, cost, paidAtUs, holdId });
     this.#weight += group.weight;
-    this.#options.send(group, { settled: () => this.#onOutcome(receipt, group) }, queue);
+    this.#road.gather(group, { settled: () => this.#onOutcome(receipt, group) }, queue);
   }
 
   #onOutcome(receipt: Receipt, { verdict, failure, weight }: TakeGroup): void {

@@ -1,5 +1,11 @@
-// Takes on their way to one server, whatever its protocol: admits them or says why not, gathers the takes of one turn of the event loop, and
-// sends them when the turn ends. The settler answers them. A subclass has the connections and the form of a call.
+// The way of takes to one server and back, whatever its protocol. A subclass has the connections and the form of a call.
+//
+//   take          admits a group, or says why not, and gathers it with the other takes of this turn of the event loop (queues.ts, batch.ts)
+//   #onTurnEnd    has the subclass send what `next` returns
+//   onReply       the subclass has a reply: answers.ts answers each group once; by its deadline or as failed if there is no reply
+//
+// An Intake owns all of its parts: the breaker hears outcomes from `answers` and is asked here; what is to be given back comes from `answers`
+// and `giveBack`, and leaves like a take.
 //
 // - A take is refused at once if the store is closing, the breaker is open, the server is away, or too many takes have no outcome yet.
 // - Admitted takes join the batch of their queue that is being filled.
@@ -14,18 +20,18 @@ import { OWN_LIMIT } from "../../engine/domain/limit.ts";
 import type { SettleListener } from "../../engine/domain/store.ts";
 import { Source, TakeGroup, Verdict } from "../../engine/domain/take.ts";
 import { costToReturn } from "../../engine/domain/verdict.ts";
-import type { Batch } from "./batch.ts";
-import { Breaker } from "./breaker.ts";
-import { GiveBacks } from "./give-backs.ts";
+import { Answers, type BackToSending } from "./answers.ts";
+import type { Batch, BatchedGroup } from "./batch.ts";
+import { Breaker, type BreakerState } from "./breaker.ts";
+import { type GiveBackRoad, GiveBacks } from "./give-backs.ts";
 import type { Link } from "./link.ts";
 import type { CompleteOptions } from "./options.ts";
 import { BatchQueues } from "./queues.ts";
 import type { ReplyReader } from "./reply.ts";
 import { ServerTime } from "./server-time.ts";
-import { Settler } from "./settler.ts";
 
 /**
- * Number of a queue's calls under way from which takes are held back for batching. The server settles one while the next waits for it; more
+ * Number of a queue's calls under way from which takes are held back for batching. The server works on one while the next waits for it; more
  * calls would only queue there, each with its own overhead.
  */
 const UNDER_WAY_MAX = 2;
@@ -45,16 +51,15 @@ export interface ProbeBucket {
   readonly queue: number;
 }
 
-/** Admits and gathers the takes for one server. */
-export abstract class Intake<B extends Batch> {
-  /** Answers the takes. */
-  readonly settler: Settler<B>;
+/** Admits, gathers and answers the takes for one server. */
+export abstract class Intake<B extends Batch> implements BackToSending<B>, GiveBackRoad {
+  readonly answers: Answers<B>;
   readonly giveBacks: GiveBacks;
   readonly serverTime = new ServerTime();
   protected readonly options: CompleteOptions;
   /** The server's name in sentences. */
   protected readonly name: string;
-  protected readonly queues = new BatchQueues<B>();
+  readonly #queues = new BatchQueues<B>();
   readonly #isPipelined: boolean;
   readonly #breaker: Breaker;
   #probeTimer: NodeJS.Timeout | undefined;
@@ -63,7 +68,7 @@ export abstract class Intake<B extends Batch> {
   #unreachableError: StoreError | undefined;
   #state: "open" | "closing" = "open";
   #isScheduled = false;
-  /** What the server refused last; undefined once it settles a call. */
+  /** What the server refused last; undefined once it answers a call. */
   #refusal: string | undefined;
 
   /**
@@ -71,54 +76,28 @@ export abstract class Intake<B extends Batch> {
    * however many are under way.
    */
   constructor(options: CompleteOptions, ownName: string, isPipelined: boolean) {
-    const { observer } = options;
     const name = `${ownName}${options.nameSuffix}`;
     this.options = options;
     this.name = name;
     this.#isPipelined = isPipelined;
     this.#pauseError = new StoreError("STORE_BREAKER_OPEN", pauseSentence(name));
     this.#fullError = new StoreError("STORE_QUEUE_FULL", `too many takes are waiting for ${name}`);
-    this.giveBacks = new GiveBacks({
-      ...options,
-      weightMax: isPipelined ? GIVE_BACK_WEIGHT_MAX : GIVE_BACK_WEIGHT_ALONE,
-      maySend: () => this.isUp && this.#breaker.state === "closed",
-      send: (group, then, queue) => this.#gather(group, then, queue),
-    });
-    this.#breaker = new Breaker(options.breaker, (state) => {
-      // A server that is no longer used has no trouble to report.
-      if (this.#state === "open") observer.breakerChanged(name, state);
-      if (state === "closed") this.giveBacks.sendWaiting();
-      if (state === "open") this.#probeLater();
-    });
-    this.settler = new Settler<B>({
-      ...options,
-      serverName: name,
-      serverTime: this.serverTime,
-      breaker: this.#breaker,
-      queues: this.queues,
-      onRoom: () => {
-        if (!this.queues.isEmpty) this.schedule();
-      },
-      giveBacks: this.giveBacks,
-      onHeld: (bucketKey, holder, group) => this.queueOfHeld(bucketKey, holder, group),
-      again: (batched, queue) => {
-        this.settler.addAgain(this.#batchFor(batched.group, queue), batched);
-        this.schedule();
-      },
-      onSilence: (batch, trouble) => this.onSilence(batch, trouble),
-    });
+    this.#breaker = new Breaker(options.breaker, (state) => this.#onBreaker(state));
+    const weightMax = isPipelined ? GIVE_BACK_WEIGHT_MAX : GIVE_BACK_WEIGHT_ALONE;
+    this.giveBacks = new GiveBacks({ ...options, weightMax }, this);
+    const { serverTime, giveBacks } = this;
+    const parts = { serverTime, giveBacks, breaker: this.#breaker, queues: this.#queues };
+    this.answers = new Answers<B>({ ...options, ...parts, serverName: name }, this);
   }
 
-  /** Whether something can be sent. */
-  protected abstract get isUp(): boolean;
-  /** Why the server is not up, in one sentence. */
-  protected abstract get downSentence(): string;
+  /** Why nothing can be sent, in one sentence; undefined while the server is up. */
+  protected abstract get down(): string | undefined;
   /** An empty batch that the group shall begin. */
   protected abstract newBatch(queue: number, group: TakeGroup): B;
   /** Called at the end of a turn while the server is up: has to send what `next` returns. */
   protected abstract send(): void;
   /** The batch has had no answer for so long that its connection should be given up. */
-  protected abstract onSilence(batch: B, trouble: string): void;
+  abstract onSilence(batch: B, trouble: string): void;
   /** The bucket that probes pay. Undefined: the server has none now. */
   protected abstract probeBucket(): ProbeBucket | undefined;
 
@@ -127,9 +106,14 @@ export abstract class Intake<B extends Batch> {
     return undefined;
   }
 
-  /** Whether another call of this queue may be sent. */
-  protected hasRoom(queue: number): boolean {
-    return this.queues.underWay(queue) < UNDER_WAY_MAX;
+  /** From how many calls of this queue under way on another one waits, until it is full or one of them is answered. */
+  protected underWayMax(_queue: number): number {
+    return UNDER_WAY_MAX;
+  }
+
+  /** Number of this queue's calls under way. */
+  underWay(queue: number): number {
+    return this.#queues.underWay(queue);
   }
 
   /** Like Store.take; all takes of the group belong to `queue`, 0 without queues. */
@@ -148,13 +132,26 @@ export abstract class Intake<B extends Batch> {
       this.fail(group, error);
       return true;
     }
-    this.#gather(group, then, queue);
+    this.gather(group, then, queue);
     return false;
   }
 
-  #gather(group: TakeGroup, then: SettleListener, queue: number): void {
-    this.settler.add(this.#batchFor(group, queue), group, then);
+  /** Has a group sent at the end of this turn, or when its queue has room. */
+  gather(group: TakeGroup, then: SettleListener, queue: number): void {
+    this.answers.add(this.#batchFor(group, queue), group, then);
     this.schedule();
+  }
+
+  sendAgain(batched: BatchedGroup, bucketKey: string, holder: number): boolean {
+    const queue = this.queueOfHeld(bucketKey, holder, batched.group);
+    if (queue === undefined) return false;
+    this.answers.addAgain(this.#batchFor(batched.group, queue), batched);
+    this.schedule();
+    return true;
+  }
+
+  onRoom(): void {
+    if (!this.#queues.isEmpty) this.schedule();
   }
 
   /** Answers a group that is not sent. */
@@ -177,6 +174,11 @@ export abstract class Intake<B extends Batch> {
     }
   }
 
+  /** Whether the server is up and answers. */
+  get isWell(): boolean {
+    return this.down === undefined && this.#breaker.state === "closed";
+  }
+
   /** Reports the breaker as closed, because the server is no longer used. */
   forgetBreaker(): void {
     if (this.#breaker.state !== "closed") this.options.observer.breakerChanged(this.name, "closed");
@@ -194,9 +196,9 @@ export abstract class Intake<B extends Batch> {
    * until a call is answered or their batch is full. So a busy server gets fewer and larger calls, and an idle one is asked at once.
    */
   next(): B | undefined {
-    const batch = this.queues.shift(this.#mayGo);
+    const batch = this.#queues.shift(this.#mayGo);
     if (batch === undefined) return undefined;
-    if (this.settler.begin(batch)) return batch;
+    if (this.answers.begin(batch)) return batch;
     // Its callers have been answered. What they ask next belongs to the next turn.
     this.schedule();
     return undefined;
@@ -207,12 +209,12 @@ export abstract class Intake<B extends Batch> {
     this.#refusal = undefined;
     this.#probe();
     this.giveBacks.sendWaiting();
-    if (!this.queues.isEmpty) this.schedule();
+    if (!this.#queues.isEmpty) this.schedule();
   }
 
   /** Fails what was gathered, because nothing can be sent. */
   failGathered(): void {
-    for (const batch of this.queues.takeAll()) this.settler.fail(batch, this.unreachable());
+    for (const batch of this.#queues.takeAll()) this.answers.fail(batch, this.unreachable());
   }
 
   /** Notes that the server refused a call, with a sentence that says how. */
@@ -221,29 +223,26 @@ export abstract class Intake<B extends Batch> {
     this.#probeLater();
   }
 
-  /** Settles a batch by its reply; undefined: the server sent something else. */
+  /** Answers a batch by its reply; undefined: the server sent something else. */
   onReply(batch: B, reader: ReplyReader | undefined, link: Pick<Link<never>, "name" | "reconnect">): void {
     if (batch.state === "done") return;
     if (reader === undefined) {
       const trouble = "sent a reply that does not fit the take";
-      this.settler.lose(batch, new StoreError("STORE_REPLY", `${this.name} ${trouble}`));
+      this.answers.lose(batch, new StoreError("STORE_REPLY", `${this.name} ${trouble}`));
       link.reconnect(`${link.name} ${trouble}`);
       return;
     }
     this.#refusal = undefined;
-    this.settler.settle(batch, reader);
+    this.answers.answer(batch, reader);
   }
 
   /** Undefined while the server is up and gets takes; otherwise the reason, in one sentence. */
   trouble(): string | undefined {
-    if (!this.isUp) return this.downSentence;
-    if (this.#refusal !== undefined) return this.#refusal;
-    return this.#breaker.state === "closed" ? undefined : pauseSentence(this.name);
+    return this.down ?? this.#refusal ?? (this.#breaker.state === "closed" ? undefined : pauseSentence(this.name));
   }
 
   /** The error of takes that get no answer. One object per trouble, because creating an error with its stack costs more than a take. */
-  unreachable(): StoreError {
-    const sentence = this.downSentence;
+  unreachable(sentence = this.down ?? `${this.name} is not connected`): StoreError {
     if (this.#unreachableError?.message !== sentence) {
       this.#unreachableError = new StoreError("STORE_UNREACHABLE", sentence);
     }
@@ -259,10 +258,10 @@ export abstract class Intake<B extends Batch> {
     this.#onTurnEnd();
     const { deadlineUs, patienceUs } = this.options;
     const slowestMs = Math.max(deadlineUs, patienceUs) / MICROS_PER_MILLI;
-    await waitFor(() => this.settler.isIdle, Math.max(CLOSE_MS_MIN, 2 * slowestMs));
+    await waitFor(() => this.answers.isIdle, Math.max(CLOSE_MS_MIN, 2 * slowestMs));
     // Calls that were under way may have left more to give back.
     await waitFor(() => {
-      if (!this.isUp || this.#breaker.state !== "closed") return true;
+      if (!this.isWell) return true;
       this.giveBacks.sendWaiting(true);
       return this.giveBacks.isDone;
     }, GIVE_BACK_MS_MAX);
@@ -272,8 +271,15 @@ export abstract class Intake<B extends Batch> {
   protected end(): void {
     clearTimeout(this.#probeTimer);
     this.failGathered();
-    this.settler.loseSent(this.unreachable());
+    this.answers.loseSent(this.unreachable());
     this.giveBacks.end();
+  }
+
+  #onBreaker(state: BreakerState): void {
+    // A server that is no longer used has no trouble to report.
+    if (this.#state === "open") this.options.observer.breakerChanged(this.name, state);
+    if (state === "closed") this.giveBacks.sendWaiting();
+    if (state === "open") this.#probeLater();
   }
 
   #probeLater(): void {
@@ -289,7 +295,7 @@ export abstract class Intake<B extends Batch> {
   #probe(): void {
     clearTimeout(this.#probeTimer);
     this.#probeTimer = undefined;
-    if (this.#state !== "open" || !this.isUp || this.trouble() === undefined) return;
+    if (this.#state !== "open" || this.down !== undefined || this.trouble() === undefined) return;
     const own = this.probeBucket();
     if (own === undefined) {
       this.#probeLater();
@@ -308,35 +314,36 @@ export abstract class Intake<B extends Batch> {
   #reasonNotToSend(group: TakeGroup, isProbe: boolean): StoreError | undefined {
     if (this.#state === "closing") return CLOSED;
     if (this.#breaker.state !== "closed" && !isProbe) return this.#pauseError;
-    if (!this.isUp) {
+    if (this.down !== undefined) {
       this.#breaker.record(0, 1, this.options.clock.nowUs());
       return this.unreachable();
     }
-    const { takes } = this.settler;
+    const { takes } = this.answers;
     if (takes > 0 && takes + group.size > this.options.takesInFlightMax) return this.#fullError;
     return undefined;
   }
 
   #batchFor(group: TakeGroup, queue: number): B {
-    let batch = this.queues.batchFor(group, queue);
+    let batch = this.#queues.batchFor(group, queue);
     if (batch === undefined) {
       batch = this.newBatch(queue, group);
-      this.queues.add(batch);
+      this.#queues.add(batch);
     }
     return batch;
   }
 
   readonly #onTurnEnd = (): void => {
     this.#isScheduled = false;
-    if (!this.isUp) {
+    if (this.down !== undefined) {
       this.failGathered();
       return;
     }
     this.send();
-    for (const batch of this.queues) this.settler.setDeadlines(batch);
+    for (const batch of this.#queues) this.answers.setDeadlines(batch);
   };
 
-  readonly #mayGo = (queue: number, isFull: boolean): boolean => (isFull && this.#isPipelined) || this.hasRoom(queue);
+  readonly #mayGo = (queue: number, isFull: boolean): boolean =>
+    (isFull && this.#isPipelined) || this.underWay(queue) < this.underWayMax(queue);
 }
 
 const CLOSED = new StoreError("STORE_CLOSED", "the store is closed");

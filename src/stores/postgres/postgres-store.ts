@@ -1,6 +1,6 @@
 // The store that keeps buckets in one PostgreSQL, shared by any number of processes. Takes come in by the intake and leave over free
 // connections: batches wait while all are busy, and fill up meanwhile. Only a call that PostgreSQL rolled back because of another transaction
-// is sent again, a bounded number of times. The settler matches answers with calls.
+// is sent again, a bounded number of times.
 
 import { randomUUID } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -115,7 +115,7 @@ export class PostgresBackend extends Intake<PostgresBatch> implements Backend {
     });
     const ignore = () => undefined;
     this.#asideLink = this.#newLink(this.#lockTimeoutMs, { onUp: ignore, onFree: ignore, onLost: ignore });
-    this.#settlement = new BatchSettlement(this.settler.latestOf, injectedTime);
+    this.#settlement = new BatchSettlement(this.answers.latestOf, injectedTime);
     const silenceMs = silenceUsMax / MICROS_PER_MILLI;
     this.housekeeping = new Housekeeping({ link: this.#asideLink, silenceMs, injectedTime });
     const { target } = options;
@@ -154,12 +154,9 @@ export class PostgresBackend extends Intake<PostgresBatch> implements Backend {
     this.end();
   }
 
-  protected get isUp(): boolean {
-    return this.#links.some(({ connection }) => connection !== undefined);
-  }
-
-  protected get downSentence(): string {
-    return this.#links[0]?.trouble ?? "PostgreSQL is not connected";
+  protected get down(): string | undefined {
+    for (const { connection } of this.#links) if (connection !== undefined) return undefined;
+    return this.#links[0]?.trouble;
   }
 
   protected newBatch(queue: number): PostgresBatch {
@@ -175,7 +172,7 @@ export class PostgresBackend extends Intake<PostgresBatch> implements Backend {
     }
   }
 
-  protected onSilence({ link }: PostgresBatch, trouble: string): void {
+  onSilence({ link }: PostgresBatch, trouble: string): void {
     link?.reconnect(`${link.name} ${trouble}`);
   }
 
@@ -189,9 +186,9 @@ export class PostgresBackend extends Intake<PostgresBatch> implements Backend {
   }
 
   /** Batches that wait for rows, or whose rows are locked for long, use one connection and leave the others free. */
-  protected override hasRoom(queue: number): boolean {
-    if (queue === Queue.free) return true;
-    return this.queues.underWay(queue) < (queue === Queue.plain ? PLAIN_UNDER_WAY_MAX : 1);
+  protected override underWayMax(queue: number): number {
+    if (queue === Queue.free) return Number.POSITIVE_INFINITY;
+    return queue === Queue.plain ? PLAIN_UNDER_WAY_MAX : 1;
   }
 
   #newLink(lockTimeoutMs: number, events: LinkEvents & { readonly onFree: () => void }): PostgresLink {
@@ -234,8 +231,8 @@ export class PostgresBackend extends Intake<PostgresBatch> implements Backend {
   }
 
   #onLost(link: PostgresLink): void {
-    this.settler.loseSent(this.unreachable(), (batch) => batch.link === link);
-    if (this.isUp) return;
+    this.answers.loseSent(this.unreachable(link.trouble), (batch) => batch.link === link);
+    if (this.down === undefined) return;
     // The next connection may lead to another server.
     this.serverTime.forget();
     this.failGathered();
@@ -263,7 +260,7 @@ export class PostgresBackend extends Intake<PostgresBatch> implements Backend {
     const { clock, injectedTime } = this.options;
     batch.attempts++;
     batch.sentUs = clock.nowUs();
-    const takes = batch.plainTakes(this.settler.latestOf);
+    const takes = batch.plainTakes(this.answers.latestOf);
     const each = takes && takeEachArguments(takes);
     if (takes === undefined || each === undefined) {
       return await settleLocked(batch, connection, this.#settlement, this.#lockTimeoutMs);
@@ -291,38 +288,38 @@ export class PostgresBackend extends Intake<PostgresBatch> implements Backend {
 
   /** True if the batch waited for rows of only some of its groups; these are passed over now. */
   #passesOver(batch: PostgresBatch, error: unknown): boolean {
-    const { settler } = this;
+    const { answers } = this;
     const made = keyOfMade(error);
     if (made !== undefined) {
-      return settler.passOver(batch, ({ bucketKey }) => storedKey(bucketKey) === made, UNKNOWN_HOLDER) > 0;
+      return answers.passOver(batch, ({ bucketKey }) => storedKey(bucketKey) === made, UNKNOWN_HOLDER) > 0;
     }
     if (batch.waits || !waitedTooLong(error)) return false;
     // Another transaction holds a row of a take_each call, and the error does not name it. Under lock that row can be passed over.
-    if (batch.queue === Queue.plain) return settler.passOver(batch, () => true, NOT_PLAIN) > 0;
+    if (batch.queue === Queue.plain) return answers.passOver(batch, () => true, NOT_PLAIN) > 0;
     // A call that waits for no row waits for a table: the one of settled holds, if others can go on without it.
-    return settler.passOver(batch, ({ limit }) => limit.holdSeconds > 0, UNKNOWN_HOLDER) > 0;
+    return answers.passOver(batch, ({ limit }) => limit.holdSeconds > 0, UNKNOWN_HOLDER) > 0;
   }
 
   #onError(batch: PostgresBatch, link: PostgresLink, error: unknown): void {
     if (batch.state === "done") return;
     const sentence = describeTrouble(error, this.#options.target);
     if (!isRefusal(error)) {
-      this.settler.lose(batch, new StoreError("STORE_UNREACHABLE", sentence, error));
+      this.answers.lose(batch, new StoreError("STORE_UNREACHABLE", sentence, error));
       link.reconnect(sentence);
       return;
     }
     // What PostgreSQL says may quote values; it is described, never passed on.
     if (waitedTooLong(error)) {
-      this.settler.fail(batch, new StoreError("STORE_TIMEOUT", sentence));
+      this.answers.fail(batch, new StoreError("STORE_TIMEOUT", sentence));
       return;
     }
     const refused = new StoreError("STORE_COMMAND", sentence);
     if (isWorthRepeating(error)) {
-      this.settler.fail(batch, refused, true);
+      this.answers.fail(batch, refused, true);
       return;
     }
-    if (ranNothing(error)) this.settler.fail(batch, refused);
-    else this.settler.lose(batch, refused);
+    if (ranNothing(error)) this.answers.fail(batch, refused);
+    else this.answers.lose(batch, refused);
     this.onRefusal(sentence);
     if (needsAnotherConnection(error)) link.reconnect(sentence);
   }

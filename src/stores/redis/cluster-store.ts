@@ -318,11 +318,11 @@ class ClusterBackend implements Backend {
       // Only calls are worth a retry. Their deadlines say nothing about the node that is asked.
       batch.redirections ||= 1;
       if (batch.waiting > 0) return "later";
-      from.node.settler.fail(batch, this.#noOwner(), true);
+      from.node.answers.fail(batch, this.#noOwner(), true);
       return "redirected";
     }
     this.#noteRedirection();
-    from.node.settler.release(batch);
+    from.node.answers.release(batch);
     to.node.adopt(batch, isAsk);
     return "redirected";
   }
@@ -336,7 +336,7 @@ class ClusterBackend implements Backend {
   #splitUp(from: ClusterNode, batch: RedisBatch): Redirected {
     if (batch.bucketCount < 2) return "later";
     this.#noteRedirection();
-    from.node.settler.release(batch);
+    from.node.answers.release(batch);
     this.#sendApart(batch);
     return "redirected";
   }

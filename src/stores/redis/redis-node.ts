@@ -69,13 +69,13 @@ export class RedisNode extends Intake<RedisBatch> implements Backend {
       onUp: () => this.#onUp(),
       onLost: () => {
         this.serverTime.forget();
-        this.settler.loseSent(this.unreachable());
+        this.answers.loseSent(this.unreachable());
       },
     });
     this.#link = link;
     const { injectedTime, clock } = options;
     this.#times = {
-      latestOf: this.settler.latestOf,
+      latestOf: this.answers.latestOf,
       bucketTimeUs: () => injectedTime?.nowUs() ?? this.serverTime.estimateUs(clock.nowUs()),
     };
   }
@@ -108,11 +108,11 @@ export class RedisNode extends Intake<RedisBatch> implements Backend {
     return Math.floor(this.serverTime.estimateUs(this.options.clock.nowUs()) / MICROS_PER_MILLI);
   }
 
-  /** Sends a batch that another node has released (settler.ts), within its groups' deadlines. `isAsking`: after an ASK. */
+  /** Sends a batch that another node has released (answers.ts), within its groups' deadlines. `isAsking`: after an ASK. */
   adopt(batch: RedisBatch, isAsking: boolean): void {
     const { connection } = this.#link;
-    this.settler.adopt(batch);
-    if (connection === undefined) this.settler.fail(batch, this.unreachable());
+    this.answers.adopt(batch);
+    if (connection === undefined) this.answers.fail(batch, this.unreachable());
     else connection.together(() => this.#sendAgain(batch, connection, isAsking));
   }
 
@@ -121,12 +121,8 @@ export class RedisNode extends Intake<RedisBatch> implements Backend {
     this.end();
   }
 
-  protected get isUp(): boolean {
-    return this.#link.connection !== undefined;
-  }
-
-  protected get downSentence(): string {
-    return this.#link.trouble ?? "Redis is not connected";
+  protected get down(): string | undefined {
+    return this.#link.trouble;
   }
 
   protected newBatch(queue: number, group: TakeGroup): RedisBatch {
@@ -143,7 +139,7 @@ export class RedisNode extends Intake<RedisBatch> implements Backend {
     });
   }
 
-  protected onSilence(_batch: RedisBatch, trouble: string): void {
+  onSilence(_batch: RedisBatch, trouble: string): void {
     this.#link.reconnect(`${this.#link.name} ${trouble}`);
   }
 
@@ -162,10 +158,10 @@ export class RedisNode extends Intake<RedisBatch> implements Backend {
 
   /** Sends a batch again, or for another node, unless it is over. */
   #sendAgain(batch: RedisBatch, connection: RedisConnection, isAsking: boolean): void {
-    if (batch.state !== "done" && this.settler.begin(batch)) this.#sendOver(connection, batch, isAsking);
+    if (batch.state !== "done" && this.answers.begin(batch)) this.#sendOver(connection, batch, isAsking);
   }
 
-  /** Sends a batch that the settler has begun. `isAsking`: another node has answered with ASK. */
+  /** Sends a batch that has begun to wait for its reply. `isAsking`: another node has answered with ASK. */
   #sendOver(connection: RedisConnection, batch: RedisBatch, isAsking = false): void {
     const { scripts, injectedTime } = this.#options;
     const script = scripts[batch.script];
@@ -189,7 +185,7 @@ export class RedisNode extends Intake<RedisBatch> implements Backend {
   #onError(batch: RedisBatch, error: unknown, connection: RedisConnection, isAsking: boolean): void {
     if (batch.state === "done") return;
     const { redirect } = this.#options;
-    const { settler } = this;
+    const { answers } = this;
     if (redirect !== undefined && isReplyError(error)) {
       const redirected = redirect(batch, error.message);
       if (redirected === "redirected") return;
@@ -203,15 +199,15 @@ export class RedisNode extends Intake<RedisBatch> implements Backend {
     if (isReplyError(error)) {
       const code = error.message.startsWith("CLUSTERDOWN") ? "STORE_UNREACHABLE" : "STORE_COMMAND";
       const refused = new StoreError(code, sentence);
-      if (ranNothing(error)) settler.fail(batch, refused);
-      else settler.lose(batch, refused);
+      if (ranNothing(error)) answers.fail(batch, refused);
+      else answers.lose(batch, refused);
       this.onRefusal(sentence);
       if (isReadOnlyReply(error)) this.#link.reconnect(`${this.#link.name} is a read-only replica`);
       return;
     }
     const lost = new StoreError("STORE_UNREACHABLE", sentence, error);
-    if (wasNeverSent(error)) settler.fail(batch, lost);
-    else settler.lose(batch, lost);
+    if (wasNeverSent(error)) answers.fail(batch, lost);
+    else answers.lose(batch, lost);
   }
 }
 

@@ -25,8 +25,8 @@ function open({ connections, answerMs }: Server): { intake: TestIntake; settled:
   let free = connections;
   const answer = (intake: TestIntake, batch: SmallBatch) => {
     free++;
-    for (const { descriptor } of giveBacksOf(batch)) settled.push(descriptor);
-    intake.settler.settle(batch, allowing(batch, clock.nowUs()));
+    for (const { paidAtUs } of giveBacksOf(batch)) settled.push(paidAtUs);
+    intake.answers.answer(batch, allowing(batch, clock.nowUs()));
     intake.schedule();
   };
   const intake = new TestIntake({

@@ -3,7 +3,8 @@
 import { describe, expect, test, vi } from "vitest";
 import { StoreError } from "../../../../src/base/errors.ts";
 import { Algorithm } from "../../../../src/engine/domain/limit.ts";
-import { Verdict } from "../../../../src/engine/domain/take.ts";
+import type { SettleListener } from "../../../../src/engine/domain/store.ts";
+import { type TakeGroup, Verdict } from "../../../../src/engine/domain/take.ts";
 import { GiveBacks } from "../../../../src/stores/batching/give-backs.ts";
 import { makeLimit } from "../../../support/builders.ts";
 import { ManualClock } from "../../../support/manual-clock.ts";
@@ -17,27 +18,30 @@ class Rig {
   keptPaid = 0;
   gaveBack = 0;
   sent: { key: string | undefined; end: (failure?: StoreError) => void }[] = [];
-  readonly all = new GiveBacks({
-    clock: this.#clock,
-    observer: {
-      keptPaid: (takes) => {
-        this.keptPaid += takes;
+  readonly all = new GiveBacks(
+    {
+      clock: this.#clock,
+      observer: {
+        keptPaid: (takes) => {
+          this.keptPaid += takes;
+        },
+        gaveBack: (takes) => {
+          this.gaveBack += takes;
+        },
       },
-      gaveBack: (takes) => {
-        this.gaveBack += takes;
-      },
+      weightMax: 64,
     },
-    weightMax: 64,
-    maySend: () => this.isWell,
-    send: (group, then) => {
-      const end = (failure?: StoreError) => {
-        group.verdict = failure === undefined ? Verdict.allowed : Verdict.failed;
-        group.failure = failure;
-        then.settled(group, group.generation);
-      };
-      this.sent.push({ key: group.takes[0]?.bucketKey, end });
-    },
-  });
+    this,
+  );
+
+  gather(group: TakeGroup, then: SettleListener): void {
+    const end = (failure?: StoreError) => {
+      group.verdict = failure === undefined ? Verdict.allowed : Verdict.failed;
+      group.failure = failure;
+      then.settled(group, group.generation);
+    };
+    this.sent.push({ key: group.takes[0]?.bucketKey, end });
+  }
 
   add(bucketKey: string, limit = bucket): void {
     const sinceUs = this.#clock.nowUs();

@@ -107,7 +107,7 @@ describe("a server with two calls under way", () => {
     await vi.advanceTimersByTimeAsync(0);
     turns = 0;
     const [first] = underWay as [SmallBatch];
-    intake.settler.settle(first, allowing(first));
+    intake.answers.answer(first, allowing(first));
     await vi.advanceTimersByTimeAsync(0);
     expect(turns).toBe(1);
     expect(intake.ready().map(({ takes }) => takes)).toEqual([2]);
@@ -130,9 +130,9 @@ describe("a server with two calls under way", () => {
   });
 
   test.each([
-    ["fails", (intake: TestIntake, batch: SmallBatch) => intake.settler.fail(batch, lost)],
-    ["loses", (intake: TestIntake, batch: SmallBatch) => intake.settler.lose(batch, lost)],
-    ["gives away", (intake: TestIntake, batch: SmallBatch) => intake.settler.release(batch)],
+    ["fails", (intake: TestIntake, batch: SmallBatch) => intake.answers.fail(batch, lost)],
+    ["loses", (intake: TestIntake, batch: SmallBatch) => intake.answers.lose(batch, lost)],
+    ["gives away", (intake: TestIntake, batch: SmallBatch) => intake.answers.release(batch)],
   ])("and %s one has room again", (_what, end) => {
     const { intake, underWay } = busy();
     take(intake, "c");
@@ -151,16 +151,16 @@ describe("a server with two calls under way", () => {
     expect(turns).toBeGreaterThan(0);
     expect(intake.ready()).toHaveLength(1);
     // Their answers come late, and leave no more room than they took.
-    for (const batch of underWay) intake.settler.settle(batch, allowing(batch));
-    expect(intake.underWay()).toBe(1);
+    for (const batch of underWay) intake.answers.answer(batch, allowing(batch));
+    expect(intake.underWay(0)).toBe(1);
   });
 
   test("keeps one place for a call that is sent twice", () => {
     const { intake, underWay } = busy();
     const [first] = underWay as [SmallBatch];
-    intake.settler.begin(first);
-    intake.settler.settle(first, allowing(first));
-    expect(intake.underWay()).toBe(1);
+    intake.answers.begin(first);
+    intake.answers.answer(first, allowing(first));
+    expect(intake.underWay(0)).toBe(1);
   });
 
   // Promise(outages): A take held back for batching is answered within its deadline.
@@ -171,7 +171,7 @@ describe("a server with two calls under way", () => {
     await passMs(100);
     expect([call.answers, call.code]).toEqual([1, "STORE_TIMEOUT"]);
     expect(intake.ready()).toEqual([]);
-    expect(intake.settler.takes).toBe(2);
+    expect(intake.answers.takes).toBe(2);
   });
 });
 
@@ -188,9 +188,9 @@ describe("a group is answered once", () => {
     // Those that have no deadline of their own wait for as long as patience lasts.
     await passMs(85);
     expect(patient.code).toBe("STORE_TIMEOUT?");
-    intake.settler.settle(batch, allowing(batch));
+    intake.answers.answer(batch, allowing(batch));
     expect(call.answers).toBe(1);
-    expect(giveBacksOf(nextOf(intake))).toMatchObject([{ bucketKey: "c", limit, cost: 1, descriptor: 77 }]);
+    expect(giveBacksOf(nextOf(intake))).toMatchObject([{ bucketKey: "c", limit, cost: 1, paidAtUs: 77 }]);
     expect(undone).toEqual(["c"]);
   });
 
@@ -206,28 +206,28 @@ describe("a group is answered once", () => {
     const intake = open();
     const [sent] = sendOne(intake, "a");
     const waiting = take(intake, "b");
-    intake.settler.loseSent(lost);
+    intake.answers.loseSent(lost);
     expect([sent.code, waiting.answers]).toEqual(["STORE_UNREACHABLE?", 0]);
     intake.failGathered();
     expect(waiting.code).toBe("STORE_UNREACHABLE");
   });
 
-  test("by another server's settler, in its time, if its own hands the batch over", async () => {
+  test("by another server, in its time, if its own hands the batch over", async () => {
     const here = open();
     const there = open();
     const calls = [take(here, "a"), take(here, "b")];
     const batch = nextOf(here);
     await passMs(60);
-    here.settler.release(batch);
-    expect(here.settler.takes).toBe(0);
-    there.settler.adopt(batch);
-    expect(there.settler.begin(batch)).toBe(true);
-    expect(there.settler.takes).toBe(2);
+    here.answers.release(batch);
+    expect(here.answers.takes).toBe(0);
+    there.answers.adopt(batch);
+    expect(there.answers.begin(batch)).toBe(true);
+    expect(there.answers.takes).toBe(2);
     await passMs(39);
     expect(calls.map(({ answers }) => answers)).toEqual([0, 0]);
     await passMs(1);
     expect(calls.map(({ code }) => code)).toEqual(["STORE_TIMEOUT?", "STORE_TIMEOUT?"]);
-    there.settler.settle(batch, allowing(batch));
+    there.answers.answer(batch, allowing(batch));
     expect(giveBacksOf(there.next()).map(({ bucketKey }) => bucketKey)).toEqual(["a", "b"]);
     expect(here.next()).toBeUndefined();
   });
@@ -254,9 +254,9 @@ describe("a server that hands its keys over", () => {
       const isBlamed = silentMs === 100 && calls >= breaker.outcomesMin;
       expect(take(from, "other").answers).toBe(isBlamed ? 1 : 0);
       for (const batch of batches) {
-        from.settler.release(batch);
-        to.settler.adopt(batch);
-        expect(to.settler.begin(batch)).toBe(silentMs < 100);
+        from.answers.release(batch);
+        to.answers.adopt(batch);
+        expect(to.answers.begin(batch)).toBe(silentMs < 100);
       }
       await passMs(100 - silentMs);
       expect(states).toEqual([]);
@@ -282,13 +282,13 @@ describe("a take fails at once", () => {
     const [, batch] = sendOne(intake, "a");
     expect(take(intake, "b").answers).toBe(0);
     expect(take(intake, "c").code).toBe("STORE_QUEUE_FULL");
-    intake.settler.settle(batch, allowing(batch));
+    intake.answers.answer(batch, allowing(batch));
     expect(take(intake, "c").answers).toBe(0);
   });
 
   test("while the breaker is open; a take of Headgate's own goes out as a probe after each pause", async () => {
     const intake = open({ breaker: { windowUs: 1_000_000, outcomesMin: 1, failureShare: 0.5, pauseUs: 250_000 } });
-    intake.settler.fail(sendOne(intake, "a")[1], lost);
+    intake.answers.fail(sendOne(intake, "a")[1], lost);
     expect(take(intake, "b").code).toBe("STORE_BREAKER_OPEN");
     expect(intake.trouble()).toContain("the breaker is open");
     for (const isWell of [false, true]) {
@@ -296,18 +296,18 @@ describe("a take fails at once", () => {
       expect(take(intake, "b").code).toBe("STORE_BREAKER_OPEN");
       const [probe, ...others] = intake.ready() as [SmallBatch];
       expect([probe.queue, probe.groups[0]?.group.takes[0]?.bucketKey, others]).toEqual([3, "own:probe", []]);
-      if (isWell) intake.settler.settle(probe, allowing(probe));
-      else intake.settler.fail(probe, lost);
+      if (isWell) intake.answers.answer(probe, allowing(probe));
+      else intake.answers.fail(probe, lost);
     }
     expect([take(intake, "b").answers, intake.trouble()]).toEqual([0, undefined]);
   });
 
   test("and a new connection is probed at once", () => {
     const intake = open({ breaker: { windowUs: 1_000_000, outcomesMin: 1, failureShare: 0.5, pauseUs: 250_000 } });
-    intake.settler.fail(sendOne(intake, "a")[1], lost);
+    intake.answers.fail(sendOne(intake, "a")[1], lost);
     intake.onUp();
     const probe = nextOf(intake);
-    intake.settler.settle(probe, allowing(probe));
+    intake.answers.answer(probe, allowing(probe));
     expect(intake.trouble()).toBeUndefined();
   });
 });
@@ -376,7 +376,7 @@ describe("what is to be given back", () => {
     expect(sizes(first)).toEqual([64, 64, 64, 64, 64, 64, 64]);
     await vi.advanceTimersByTimeAsync(10);
     expect([turns, intake.ready()]).toEqual([0, []]);
-    for (const batch of first.slice(0, 6)) intake.settler.settle(batch, allowing(batch));
+    for (const batch of first.slice(0, 6)) intake.answers.answer(batch, allowing(batch));
     await vi.advanceTimersByTimeAsync(0);
     expect(turns).toBe(1);
     expect(sizes(intake.ready())).toEqual([64, 64]);
@@ -409,8 +409,8 @@ describe("what is to be given back", () => {
     giveBack(intake, 2);
     const second = nextOf(intake);
     await passMs(1_000);
-    intake.settler.settle(first, allowing(first));
-    intake.settler.lose(second, lost);
+    intake.answers.answer(first, allowing(first));
+    intake.answers.lose(second, lost);
     expect([gave, kept]).toEqual([
       [1, 1, 1],
       [1, 1],
@@ -429,7 +429,7 @@ describe("what is to be given back", () => {
     const kinds = Array.from({ length: 4 }, (_, i) => {
       take(intake, `k${i}`, 1);
       const batch = nextOf(intake);
-      intake.settler.settle(batch, allowing(batch));
+      intake.answers.answer(batch, allowing(batch));
       return [batch.queue, batch.takes];
     });
     expect(kinds).toEqual([

@@ -1,8 +1,8 @@
-// Answers the groups of batches: by the reply, at the deadline, or because the connection was lost.
+// Answers the groups of batches: by the reply, at the deadline, or because the connection was lost, whichever comes first.
 //
-// - Each group is answered exactly once (BatchedGroup.state), and never written after its generation has changed.
-// - Each batch has one outcome (Batch.state): settled by its reply, failed (nothing was paid), lost (unknown what was), or released to another
-//   server's settler. Until then it is in `#open`, and its takes count against the bound on takes in flight.
+// - Each group is answered exactly once (Batch.answer), and never written after its generation has changed.
+// - Each batch has one outcome (Batch.state): answered by its reply, failed (nothing was paid), lost (unknown what was), or released to another
+//   server. Until then it is in `#open`, and its takes count against the bound on takes in flight.
 // - What a reply says was paid for a group that was answered already is given back by receipt. Of a lost batch nothing is given back, because
 //   its payments are unknown.
 // - A batch has a timer for its earliest deadline, or while it is sent for the connection's silence. Timers act after the sockets were read.
@@ -28,33 +28,38 @@ const NEVER_PAY_US = 1;
 /** Means no latest time to the server. */
 const ANY_TIME = 0;
 
-interface SettlerOptions<B extends Batch> extends Omit<CompleteOptions, "breaker"> {
+interface AnswersOptions<B extends Batch> extends Omit<CompleteOptions, "breaker"> {
   /** The server's name in sentences, such as Redis. */
   readonly serverName: string;
   readonly serverTime: ServerTime;
+  /** Hears each group's outcome. */
   readonly breaker: Breaker;
   readonly queues: BatchQueues<B>;
-  /** A sent batch has its outcome, or all its callers were answered: its queue has room for another. */
-  readonly onRoom: () => void;
   /** Take payments of groups that had been answered without the store. */
   readonly giveBacks: GiveBacks;
-  /** A group was passed over because `holder` holds this key. Returns the queue in which it waits, or undefined if it shall fail. */
-  readonly onHeld: (bucketKey: string, holder: number, group: TakeGroup) => number | undefined;
-  /** Sends a group again, in this queue. */
-  readonly again: (batched: BatchedGroup, queue: number) => void;
+}
+
+/** What leads from an answer back to sending; the Intake does it. */
+export interface BackToSending<B extends Batch> {
+  /** A sent batch has its outcome, or all its callers were answered: its queue has room for another. */
+  onRoom(): void;
+  /** A group was passed over because `holder` holds this key: has it wait in another batch. False if it shall fail instead. */
+  sendAgain(batched: BatchedGroup, bucketKey: string, holder: number): boolean;
   /** A sent batch has had no answer for so long that its connection should be given up. */
-  readonly onSilence: (batch: B, trouble: string) => void;
+  onSilence(batch: B, trouble: string): void;
 }
 
 /** Keeps the batches without an outcome: those being filled, and those under way. */
-export class Settler<B extends Batch> {
-  readonly #options: SettlerOptions<B>;
+export class Answers<B extends Batch> {
+  readonly #options: AnswersOptions<B>;
+  readonly #back: BackToSending<B>;
   /** In the order in which they came. */
   readonly #open = new Set<B>();
   #takes = 0;
 
-  constructor(options: SettlerOptions<B>) {
+  constructor(options: AnswersOptions<B>, back: BackToSending<B>) {
     this.#options = options;
+    this.#back = back;
   }
 
   /** Whether every batch has an outcome. */
@@ -137,8 +142,8 @@ export class Settler<B extends Batch> {
     return Math.max(NEVER_PAY_US, Math.floor(serverTime.latestFor(batched.answerByUs)));
   };
 
-  /** Settles the batch by its reply, which `isReplyTo` has accepted. */
-  settle(batch: B, reader: ReplyReader): void {
+  /** Answers the batch by its reply, which `isReplyTo` has accepted. */
+  answer(batch: B, reader: ReplyReader): void {
     const { clock, serverTime, observer, injectedTime } = this.#options;
     this.finish(batch);
     const receivedUs = clock.nowUs();
@@ -146,7 +151,7 @@ export class Settler<B extends Batch> {
     if (injectedTime === undefined) serverTime.observe({ sentUs, serverUs: reader.serverUs, receivedUs });
     observer.answered(receivedUs - sentUs, batch.takes - batch.giveBacks);
     if (reader.damaged > 0) observer.damaged(reader.damaged);
-    this.#settleGroups(batch, reader, receivedUs);
+    this.#answerGroups(batch, reader, receivedUs);
     if (batch.asksOfHolds) reader.eachEnded((place, count) => batch.countEnded(place, count));
   }
 
@@ -198,8 +203,8 @@ export class Settler<B extends Batch> {
   }
 
   /**
-   * Gives up a batch without an outcome, unchanged: the server said that another one has its keys, and paid nothing. The other server's
-   * settler gets the batch by `adopt`.
+   * Gives up a batch without an outcome, unchanged: the server said that another one has its keys, and paid nothing. The other server gets
+   * the batch by `adopt`.
    */
   release(batch: B): void {
     this.finish(batch);
@@ -207,7 +212,7 @@ export class Settler<B extends Batch> {
     this.#options.breaker.noteAlive();
   }
 
-  /** Takes over a batch that another settler has released. Its groups keep the times at which they are answered. */
+  /** Takes over a batch that another server has released. Its groups keep the times at which they are answered. */
   adopt(batch: B): void {
     batch.redirections++;
     batch.state = "waiting";
@@ -216,7 +221,7 @@ export class Settler<B extends Batch> {
     this.#arm(batch);
   }
 
-  #settleGroups(batch: B, reader: ReplyReader, receivedUs: number): void {
+  #answerGroups(batch: B, reader: ReplyReader, receivedUs: number): void {
     let succeeded = 0;
     let failed = 0;
     let late = 0;
@@ -235,7 +240,7 @@ export class Settler<B extends Batch> {
         else {
           if (batched.answerByUs < receivedUs && !batched.isGiveBack) late++;
           reader.writeTo(batched.group, batched);
-          this.#answer(batch, batched);
+          batch.answer(batched);
           continue;
         }
       }
@@ -251,17 +256,13 @@ export class Settler<B extends Batch> {
   }
 
   #passOver(batch: B, batched: BatchedGroup, bucketKey: string, holder: number): void {
-    const { onHeld, again, serverName } = this.#options;
     // What is to be given back can wait until its row is free, so it never waits with other rows locked.
-    const queue = batched.isGiveBack ? undefined : onHeld(bucketKey, holder, batched.group);
-    if (queue === undefined) {
-      const text = `somebody else has held rows of the call in ${serverName} for long`;
-      this.#fail(batch, batched, new StoreError("STORE_TIMEOUT", text));
+    if (!batched.isGiveBack && this.#back.sendAgain(batched, bucketKey, holder)) {
+      batch.leave(batched);
       return;
     }
-    batched.state = "answered";
-    batch.waiting--;
-    again(batched, queue);
+    const text = `somebody else has held rows of the call in ${this.#options.serverName} for long`;
+    this.#fail(batch, batched, new StoreError("STORE_TIMEOUT", text));
   }
 
   #giveBackPaid(batch: B, batched: BatchedGroup, reader: ReplyReader): void {
@@ -293,9 +294,9 @@ export class Settler<B extends Batch> {
   };
 
   readonly #expire = (batch: B): void => {
-    // A batch that was redirected at this moment belongs to another settler, which has its own timer for it.
+    // A batch that was redirected at this moment belongs to another server, which has its own timer for it.
     if (!this.#open.has(batch)) return;
-    const { clock, deadlineUs, serverName, silenceUsMax, onSilence } = this.#options;
+    const { clock, deadlineUs, serverName, silenceUsMax } = this.#options;
     const nowUs = clock.nowUs();
     const isSent = batch.state === "sent";
     const text = `no reply from ${serverName} within ${deadlineUs / 1000} ms or the call's deadline`;
@@ -319,7 +320,7 @@ export class Settler<B extends Batch> {
     }
     // A connection may be lost without any error. It is given up then, and its takes fail.
     if (isSent && nowUs - batch.sentUs >= silenceUsMax) {
-      onSilence(batch, `has not answered for ${silenceUsMax / MICROS_PER_SECOND} seconds`);
+      this.#back.onSilence(batch, `has not answered for ${silenceUsMax / MICROS_PER_SECOND} seconds`);
       return;
     }
     // Other calls need not wait for an answer that nobody waits for.
@@ -337,7 +338,7 @@ export class Settler<B extends Batch> {
   }
 
   #leave(batch: B): void {
-    if (this.#options.queues.leave(batch)) this.#options.onRoom();
+    if (this.#options.queues.leave(batch)) this.#back.onRoom();
   }
 
   #fail(batch: B, batched: BatchedGroup, error: StoreError): void {
@@ -346,21 +347,7 @@ export class Settler<B extends Batch> {
       batched.group.failure = error;
       if (!batched.isGiveBack) this.#options.onFailed(error);
     }
-    this.#answer(batch, batched);
-  }
-
-  #answer(batch: B, batched: BatchedGroup): void {
-    if (batched.state !== "late") batch.waiting--;
-    batched.state = "answered";
-    if (batched.group.generation !== batched.generation) return;
-    try {
-      batched.then.settled(batched.group, batched.generation);
-    } catch (error) {
-      // An exception of this caller must not reach the other groups, so it is thrown later.
-      queueMicrotask(() => {
-        throw error;
-      });
-    }
+    batch.answer(batched);
   }
 
   #record(batch: B, succeeded: number, failures: number): void {
