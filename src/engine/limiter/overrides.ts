@@ -2,6 +2,7 @@
 // kept in bounded number. An override replaces the rule's amounts; the rule's other settings apply to it too.
 
 import { RequestError } from "../../base/errors.ts";
+import { RecentMap } from "../../base/recent-map.ts";
 import { AMOUNT_MAX } from "../../base/units.ts";
 import { visible } from "../../base/visible.ts";
 import {
@@ -118,15 +119,14 @@ export const OVERRIDE_STATS = { path: ["", "(overrides)"], name: "(overrides)" }
 
 /**
  * Makes limits of overrides and remembers them. Leases and denial memory compare limits by identity, so an amount that calls keep
- * bringing must stay the same object: when the younger generation is full, the older one is dropped.
+ * bringing must stay the same object for as long as they do.
  */
 export class OverrideLimits {
   readonly #options: OverrideOptions;
   #templates = new WeakMap<Limit | Rule | DomainRules, Templates>();
   #templateCount = 0;
   /** By template and amount; text if the window has several units, or the algorithm was said. */
-  #younger = new Map<number | string, Limit>();
-  #older = new Map<number | string, Limit>();
+  readonly #limits = new RecentMap<number | string, Limit>(LIMITS_MAX);
 
   constructor(options: OverrideOptions) {
     this.#options = options;
@@ -147,16 +147,11 @@ export class OverrideLimits {
     const key = isPlain
       ? template.number * AMOUNTS + amount
       : `${template.number} ${units} ${amount} ${overrideAlgorithm}`;
-    const known = this.#younger.get(key);
+    const known = this.#limits.get(key);
     if (known !== undefined) return known;
-    const limit =
-      this.#older.get(key) ??
-      withAmount(isPlain ? template.limit : changed(template.limit, units, algorithmOf(descriptor, template)), amount);
-    if (this.#younger.size === LIMITS_MAX) {
-      this.#older = this.#younger;
-      this.#younger = new Map();
-    }
-    this.#younger.set(key, limit);
+    const like = isPlain ? template.limit : changed(template.limit, units, algorithmOf(descriptor, template));
+    const limit = withAmount(like, amount);
+    this.#limits.set(key, limit);
     return limit;
   }
 
@@ -177,8 +172,7 @@ export class OverrideLimits {
   #forget(): void {
     this.#templates = new WeakMap();
     this.#templateCount = 0;
-    this.#younger = new Map();
-    this.#older = new Map();
+    this.#limits.clear();
   }
 
   #template(unit: number, rules: DomainRules, rule: Rule | undefined): Template {

@@ -2,6 +2,7 @@
 // over its limit and keeps calling costs a look-up in memory.
 
 import type { Clock } from "../../base/clock.ts";
+import { RecentMap } from "../../base/recent-map.ts";
 import type { Limit } from "../../engine/domain/limit.ts";
 import { type BucketMemory, NOBODY, type SettleListener, type Store } from "../../engine/domain/store.ts";
 import { isOver, Mode, Outcome, Source, type Take, type TakeGroup, Verdict } from "../../engine/domain/take.ts";
@@ -63,10 +64,8 @@ class RememberedBucket implements LastAnswer {
 export class DenialMemory implements Store, BucketMemory {
   readonly #store: Store;
   readonly #clock: Clock;
-  /** Most buckets of one generation. There are two, by bucket key; the older one is dropped when the younger is full. */
-  readonly #generationMax: number;
-  #younger = new Map<string, RememberedBucket>();
-  #older: ReadonlyMap<string, RememberedBucket> = new Map();
+  /** By bucket key. */
+  readonly #buckets: RecentMap<string, RememberedBucket>;
   readonly #idle: PendingGroup[] = [];
   /** What is known of the takes of the present group. */
   readonly #found: RememberedBucket[] = [];
@@ -80,7 +79,7 @@ export class DenialMemory implements Store, BucketMemory {
   constructor(store: Store, options: DenialMemoryOptions) {
     this.#store = store;
     this.#clock = options.clock;
-    this.#generationMax = Math.max(1, Math.floor(options.entriesMax / 2));
+    this.#buckets = new RecentMap(Math.max(1, Math.floor(options.entriesMax / 2)));
   }
 
   take(group: TakeGroup, then: SettleListener): boolean {
@@ -174,7 +173,7 @@ export class DenialMemory implements Store, BucketMemory {
     if (take.mode !== Mode.pay && take.mode !== Mode.peek) return undefined;
     // Another process may settle a hold at any moment.
     if (limit.holdSeconds > 0) return undefined;
-    const known = this.#find(take.bucketKey);
+    const known = this.#buckets.peek(take.bucketKey);
     if (known === undefined || known.limit !== limit || nowUs >= known.untilUs) return undefined;
     // If the group names a bucket twice, the second take is judged after the first one's payment.
     for (let i = 0; i < index; i++) if (this.#found[i]?.bucketKey === known.bucketKey) return undefined;
@@ -242,7 +241,7 @@ export class DenialMemory implements Store, BucketMemory {
     for (let i = 0; i < group.size; i++) {
       const take = group.takes[i] as Take;
       if (take.outcome === Outcome.unanswered) continue;
-      const entry = this.#find(take.bucketKey);
+      const entry = this.#buckets.peek(take.bucketKey);
       if (entry === undefined || entry.limit === undefined || entry.sequence > pending.sequence) continue;
       const keepsRefusal = entry.limit === take.limit && !take.paid && take.cost < entry.refusedCost;
       this.#note(entry, take, pending, nowUs);
@@ -273,19 +272,11 @@ export class DenialMemory implements Store, BucketMemory {
     }
   }
 
-  #find(bucketKey: string): RememberedBucket | undefined {
-    return this.#younger.get(bucketKey) ?? this.#older.get(bucketKey);
-  }
-
   #obtain(bucketKey: string): RememberedBucket {
-    const known = this.#younger.get(bucketKey);
-    if (known !== undefined) return known;
-    const entry = this.#older.get(bucketKey) ?? new RememberedBucket(bucketKey);
-    if (this.#younger.size >= this.#generationMax) {
-      this.#older = this.#younger;
-      this.#younger = new Map();
-    }
-    this.#younger.set(bucketKey, entry);
+    let entry = this.#buckets.get(bucketKey);
+    if (entry !== undefined) return entry;
+    entry = new RememberedBucket(bucketKey);
+    this.#buckets.set(bucketKey, entry);
     return entry;
   }
 }
