@@ -12,7 +12,7 @@ import { printTable } from "../harness/report.mjs";
 const folder = resolve(process.argv[2] ?? ".");
 const load = (path) => import(pathToFileURL(`${folder}/dist/${path}`).href);
 const { loadScript } = await load("stores/redis/scripts.js");
-const { packNumbers, RedisBatch } = await load("stores/redis/batch.js");
+const { packNumbers, RedisBatch } = await load("stores/redis/redis-batch.js");
 const { GROUP_WEIGHT_MAX, LOG_WEIGHT, Mode, TakeGroup } = await load("engine/domain/take.js");
 const { hashBucketKey } = await load("engine/domain/key-bytes.js");
 

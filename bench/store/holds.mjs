@@ -13,7 +13,7 @@ const { Mode, TakeGroup } = await loadDist("engine/domain/take.js");
 const { hashBucketKey } = await loadDist("engine/domain/key-bytes.js");
 const { LimitStats } = await loadDist("engine/domain/stats.js");
 const { MemoryStore } = await loadDist("stores/memory/memory-store.js");
-const { RedisBatch } = await loadDist("stores/redis/batch.js");
+const { RedisBatch } = await loadDist("stores/redis/redis-batch.js");
 const { loadScript } = await loadDist("stores/redis/scripts.js");
 
 const KEYS = 10_000;

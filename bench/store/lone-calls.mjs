@@ -3,7 +3,7 @@
 import { once } from "node:events";
 import { connect } from "node:net";
 import { TakeGroup } from "../../dist/engine/domain/take.js";
-import { RedisBatch } from "../../dist/stores/redis/batch.js";
+import { RedisBatch } from "../../dist/stores/redis/redis-batch.js";
 import { loadScript } from "../../dist/stores/redis/scripts.js";
 import { bucketOf } from "./limits.mjs";
 

@@ -55,7 +55,7 @@ const variants = [];
 for (const dist of values.dist) {
   const load = (path) => import(resolve(dist, path));
   const shaOf = await loadScripts(await load("stores/redis/scripts.js"));
-  const { RedisBatch } = await load("stores/redis/batch.js");
+  const { RedisBatch } = await load("stores/redis/redis-batch.js");
   const { TakeGroup } = await load("engine/domain/take.js");
   variants.push({ dist, shaOf, RedisBatch, TakeGroup, least: SHAPES.map(() => Number.POSITIVE_INFINITY) });
 }

@@ -9,7 +9,7 @@ import type { Limit } from "../../src/engine/domain/limit.ts";
 import type { Store } from "../../src/engine/domain/store.ts";
 import { TakeGroup, Verdict } from "../../src/engine/domain/take.ts";
 import type { SharedStore } from "../../src/stores/batching/shared-store.ts";
-import { unpackNumbers } from "../../src/stores/redis/batch.ts";
+import { unpackNumbers } from "../../src/stores/redis/redis-batch.ts";
 import { openRedisStore, type RedisStoreOptions } from "../../src/stores/redis/redis-store.ts";
 import type { StoreObserver } from "../../src/stores/store-observer.ts";
 import { makeLimit } from "../support/builders.ts";

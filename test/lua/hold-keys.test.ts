@@ -6,7 +6,7 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import { Algorithm, type Limit } from "../../src/engine/domain/limit.ts";
 import { HoldFound, Mode, TakeGroup, Verdict } from "../../src/engine/domain/take.ts";
 import { HOLDS_FULL } from "../../src/stores/batching/reply.ts";
-import { RedisBatch, unpackNumbers } from "../../src/stores/redis/batch.ts";
+import { RedisBatch, unpackNumbers } from "../../src/stores/redis/redis-batch.ts";
 import { overspent, type Use } from "../property/overspent.ts";
 import { makeLimit } from "../support/builders.ts";
 import { RedisServer } from "../support/redis-server.ts";

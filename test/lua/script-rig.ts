@@ -1,7 +1,7 @@
 // Calls the script of lua/ on a real server without the store in between.
 
 import { Algorithm } from "../../src/engine/domain/limit.ts";
-import { packNumbers, unpackNumbers } from "../../src/stores/redis/batch.ts";
+import { packNumbers, unpackNumbers } from "../../src/stores/redis/redis-batch.ts";
 import { loadScript } from "../../src/stores/redis/scripts.ts";
 import { regularWindows } from "../support/builders.ts";
 import type { RedisServer } from "../support/redis-server.ts";

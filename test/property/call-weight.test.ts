@@ -8,7 +8,7 @@ import { Algorithm, type Limit } from "../../src/engine/domain/limit.ts";
 import { GROUP_WEIGHT_MAX, HOLD_WEIGHT, LOG_WEIGHT, TakeGroup, Verdict } from "../../src/engine/domain/take.ts";
 import { LIMITS_PER_RULE_MAX } from "../../src/engine/rules/schema.ts";
 import { ReplyReader } from "../../src/stores/batching/reply.ts";
-import { RedisBatch } from "../../src/stores/redis/batch.ts";
+import { RedisBatch } from "../../src/stores/redis/redis-batch.ts";
 import { makeLimit } from "../support/builders.ts";
 import { type AskedDescriptor, LimiterRig } from "../support/limiter-rig.ts";
 import { runs } from "../support/runs.ts";

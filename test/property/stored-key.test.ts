@@ -3,7 +3,7 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { keptId } from "../../src/engine/rules/hold.ts";
-import { storedKey } from "../../src/stores/postgres/batch.ts";
+import { storedKey } from "../../src/stores/postgres/postgres-batch.ts";
 import { runs } from "../support/runs.ts";
 
 // Keys of counters are whatever callers send. So: every byte, what escapes are written with, and lengths on both sides of

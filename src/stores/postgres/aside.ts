@@ -7,10 +7,10 @@ import { StoreError } from "../../base/errors.ts";
 import type { PostgresTarget } from "../../settings/store-address.ts";
 import { withTimeLimit } from "../batching/connecting.ts";
 import type { ServerTime } from "../batching/server-time.ts";
-import { storedKey } from "./batch.ts";
 import type { PostgresConnection, Rows } from "./connect.ts";
 import { describeTrouble } from "./connect-trouble.ts";
-import type { PostgresLink } from "./link.ts";
+import { storedKey } from "./postgres-batch.ts";
+import type { PostgresLink } from "./postgres-link.ts";
 import { isWorthRepeating } from "./refusals.ts";
 
 /** How often a statement is sent that conflicts with another. */

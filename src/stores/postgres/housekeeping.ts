@@ -3,7 +3,7 @@
 
 import type { Clock } from "../../base/clock.ts";
 import { SilenceError, withTimeLimit } from "../batching/connecting.ts";
-import type { PostgresLink } from "./link.ts";
+import type { PostgresLink } from "./postgres-link.ts";
 
 const SWEEP_MS = 1_000;
 /** The pause between turns while there is more to sweep. */

@@ -9,9 +9,9 @@ import { keyedOf } from "../../engine/domain/key-bytes.ts";
 import { copyQuestion, Mode, Outcome, type Take, TakeGroup, Verdict } from "../../engine/domain/take.ts";
 import type { BatchedGroup } from "../batching/batch.ts";
 import { HELD, HOLDS_FULL, OPENED, PAID, ReplyReader, TOO_LATE } from "../batching/reply.ts";
-import { type NamedHold, type PostgresBatch, storedKey, textArray } from "./batch.ts";
 import type { PostgresConnection, Rows, Statement } from "./connect.ts";
 import { LockedRows, Row } from "./locked-rows.ts";
+import { type NamedHold, type PostgresBatch, storedKey, textArray } from "./postgres-batch.ts";
 import { isRefusal } from "./refusals.ts";
 
 export const LOCK_BUCKETS = {

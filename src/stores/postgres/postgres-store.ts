@@ -15,13 +15,13 @@ import { type BatchingOptions, completeOptions } from "../batching/options.ts";
 import type { ReplyReader } from "../batching/reply.ts";
 import { type Backend, SharedStore } from "../batching/shared-store.ts";
 import { type Aside, openAside } from "./aside.ts";
-import { isPlain, PostgresBatch, storedKey } from "./batch.ts";
 import type { PostgresConnection, SessionSettings } from "./connect.ts";
 import { describeTrouble } from "./connect-trouble.ts";
 import { Housekeeping } from "./housekeeping.ts";
-import { PostgresLink } from "./link.ts";
 import { LockedKeys, NOT_PLAIN, Queue, UNKNOWN_HOLDER } from "./locked-keys.ts";
 import { BatchSettlement, settleLocked } from "./locked-takes.ts";
+import { isPlain, PostgresBatch, storedKey } from "./postgres-batch.ts";
+import { PostgresLink } from "./postgres-link.ts";
 import { postgresProcessRegister } from "./process-register.ts";
 import {
   isRefusal,

@@ -2,7 +2,7 @@
 
 import { RUNTIME_LIMITS_AT_ONCE, type RuntimeStore, readHead, readKept, readWritten } from "../runtime-store.ts";
 import type { Aside } from "./aside.ts";
-import { textArray } from "./batch.ts";
+import { textArray } from "./postgres-batch.ts";
 
 type Changes = Parameters<RuntimeStore["write"]>[0];
 

@@ -6,9 +6,9 @@ import { BucketState, type Report } from "../../engine/algorithms/working-bucket
 import type { Limit } from "../../engine/domain/limit.ts";
 import { Outcome, Verdict } from "../../engine/domain/take.ts";
 import { HELD, isReplyTo, PAID, ReplyReader, TOO_LATE } from "../batching/reply.ts";
-import { PLAIN_STEPS, type PlainTake, type PostgresBatch, textArray } from "./batch.ts";
 import type { Rows } from "./connect.ts";
 import { NOT_PLAIN } from "./locked-keys.ts";
+import { PLAIN_STEPS, type PlainTake, type PostgresBatch, textArray } from "./postgres-batch.ts";
 
 /** Pays plain takes; waits for rows as long as the session's lock_timeout. */
 export const TAKE_EACH = {

@@ -20,7 +20,6 @@ import { completeOptions } from "../batching/options.ts";
 import { type Backend, SharedStore } from "../batching/shared-store.ts";
 import { ShardedCalls, type Shards } from "../sharded/sharded-calls.ts";
 import type { AsideOptions } from "./aside.ts";
-import type { RedisBatch } from "./batch.ts";
 import { ClusterTags, keySlot, SLOTS } from "./cluster-tags.ts";
 import {
   type ClusterTarget,
@@ -30,8 +29,9 @@ import {
   type SlotRange,
 } from "./cluster-topology.ts";
 import { CLUSTER_NODE, nameOfTarget } from "./connect-trouble.ts";
-import { fixedServer } from "./link.ts";
 import { redisProcessRegister } from "./process-register.ts";
+import type { RedisBatch } from "./redis-batch.ts";
+import { fixedServer } from "./redis-link.ts";
 import { type Redirected, RedisNode, type RedisNodeOptions, type RedisOptions } from "./redis-node.ts";
 import { loadAllScripts } from "./scripts.ts";
 import { TagCount } from "./tag-count.ts";

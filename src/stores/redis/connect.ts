@@ -1,5 +1,5 @@
 // Opens one connection to one server and logs in. The store sees a RedisConnection and nothing of ioredis, whose own support for Sentinel and
-// Cluster may send a command twice; link.ts and cluster-store.ts take its place. The owner of a connection decides what happens when
+// Cluster may send a command twice; redis-link.ts and cluster-store.ts take its place. The owner of a connection decides what happens when
 // it is lost.
 
 import { readFileSync } from "node:fs";
@@ -93,7 +93,7 @@ function currentLogin(target: RedisAccess): RedisAccess["login"] {
   return { username: colon === 0 ? undefined : text.slice(0, colon), password: text.slice(colon + 1) };
 }
 
-// A take must be paid at most once, so nothing is queued without a connection, and nothing is sent twice. link.ts reconnects, by a new
+// A take must be paid at most once, so nothing is queued without a connection, and nothing is sent twice. redis-link.ts reconnects, by a new
 // connection. Logging in is done here, because ioredis would log warnings of its own.
 function optionsOf(target: RedisTarget): RedisOptions & { replyMapping: "legacy" } {
   const { address } = target;

@@ -1,8 +1,8 @@
 // Counters that travel in one call of lua/counters.lua, which explains the arguments.
 
 import type { ServerTimes } from "../batching/batch.ts";
-import { packNumbers, RedisBatch } from "./batch.ts";
 import type { ClusterTags } from "./cluster-tags.ts";
+import { packNumbers, RedisBatch } from "./redis-batch.ts";
 
 /** The queue of counters outside a cluster. In a cluster each hash slot has its own. */
 export const COUNTERS_QUEUE = 1;

@@ -11,11 +11,11 @@ import { Intake, type ProbeBucket } from "../batching/intake.ts";
 import type { BatchingOptions, CompleteOptions } from "../batching/options.ts";
 import { isReplyTo, ReplyReader } from "../batching/reply.ts";
 import type { Backend } from "../batching/shared-store.ts";
-import { RedisBatch, unpackNumbers } from "./batch.ts";
 import type { ClusterTags } from "./cluster-tags.ts";
 import type { RedisConnection } from "./connect.ts";
 import { COUNTERS_QUEUE, CounterBatch } from "./counter-batch.ts";
-import { RedisLink, type ServerFinder } from "./link.ts";
+import { RedisBatch, unpackNumbers } from "./redis-batch.ts";
+import { RedisLink, type ServerFinder } from "./redis-link.ts";
 import { isReadOnlyReply, isReplyError, ranNothing, wasNeverSent } from "./refusals.ts";
 import type { Scripts } from "./scripts.ts";
 

@@ -7,7 +7,7 @@ import { Link, type LinkEvents } from "../batching/link.ts";
 import { openConnection, type RedisConnection, type RedisTarget } from "./connect.ts";
 import { describeTrouble, FindError, nameOfTarget } from "./connect-trouble.ts";
 import { firstAnswer } from "./first-answer.ts";
-import type { ServerFinder } from "./link.ts";
+import type { ServerFinder } from "./redis-link.ts";
 
 /** Most sentinels, first of the settings, then learned ones. */
 const SENTINELS_MAX = 32;

@@ -2,7 +2,7 @@
 
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { packNumbers, unpackNumbers } from "../../../../src/stores/redis/batch.ts";
+import { packNumbers, unpackNumbers } from "../../../../src/stores/redis/redis-batch.ts";
 import { runs } from "../../../support/runs.ts";
 
 /** The numbers as the scripts read and write them: struct's `<d`, one after the other. */

@@ -3,7 +3,7 @@
 import { describe, expect, test } from "vitest";
 import { Kind, Mode, TakeGroup } from "../../../../src/engine/domain/take.ts";
 import { isReplyTo } from "../../../../src/stores/batching/reply.ts";
-import { BATCH_BYTES_MAX, BATCH_WEIGHT_MAX, RedisBatch } from "../../../../src/stores/redis/batch.ts";
+import { BATCH_BYTES_MAX, BATCH_WEIGHT_MAX, RedisBatch } from "../../../../src/stores/redis/redis-batch.ts";
 import { makeLimit } from "../../../support/builders.ts";
 
 const perSecond = makeLimit({ amount: 7, burst: 9, debtMax: 90 });

@@ -5,9 +5,9 @@ import type { RedisAddress } from "../../settings/store-address.ts";
 import { withTimeLimit } from "../batching/connecting.ts";
 import { Link, type LinkEvents } from "../batching/link.ts";
 import type { ServerTime } from "../batching/server-time.ts";
-import { packNumbers } from "./batch.ts";
 import { openConnection, type RedisConnection, type RedisTarget } from "./connect.ts";
 import { describeConnectTrouble, describeTrouble, FindError, nameOfTarget, WrongRoleError } from "./connect-trouble.ts";
+import { packNumbers } from "./redis-batch.ts";
 import { isOnTheMove, isReadOnlyReply, isReplyError, refusesWritesForNow } from "./refusals.ts";
 import type { Script } from "./scripts.ts";
 
