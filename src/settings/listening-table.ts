@@ -37,10 +37,6 @@ export const LISTENING_SETTINGS = {
   grpcClientName: optional("GRPC_CLIENT_TLS_SAN", TEXT).means(
     "If set, DNS name that client certificates must contain.",
   ),
-  grpcReflection: optional("GRPC_REFLECTION", BOOLEAN).means(
-    "Answers gRPC server reflection.",
-    "`true`, under COMPATIBILITY_MODE `false`",
-  ),
   grpcMaxConnectionAgeMs: setting("GRPC_MAX_CONNECTION_AGE", durationMs(0, 365 * DAY_MS), 1_800_000).means(
     "Age, give or take 10 %, at which clients are told to reconnect, to spread over new processes. 0: never.",
   ),
@@ -63,9 +59,6 @@ export const LISTENING_SETTINGS = {
   debugPort: optional("DEBUG_PORT", PORT).means(
     "Port of the reference's debug pages `/rlconfig` and `/stats`. 0: a free one. If taken, the process runs without it.",
     "none, under COMPATIBILITY_MODE and with a control plane `6070`",
-  ),
-  requestBytesMax: setting("REQUEST_BYTES_MAX", wholeNumber(1_024, 67_108_864), 4_194_304).means(
-    "Maximum bytes of a request. On `/json` at most 32 KiB.",
   ),
   inFlightMax: setting("IN_FLIGHT_MAX", wholeNumber(1, 1_000_000), 10_000).means(
     "Maximum concurrent calls; more get RESOURCE_EXHAUSTED. On `/json` at most 1,000; more get 503.",

@@ -6,6 +6,8 @@ import type { ClientTls, PostgresTarget } from "./store-address.ts";
 import type { BackendType } from "./store-table.ts";
 import type { TableValues } from "./table.ts";
 
+const CONNECT_TIMEOUT_MS = 2_000;
+
 /** How to reach PostgreSQL if it is the store, else undefined. Adds a line to `mistakes` or `warnings` for each contradiction. */
 export function settlePostgres(
   values: TableValues,
@@ -46,7 +48,7 @@ export function settlePostgres(
     password: values.postgresPassword ?? url.password,
     passwordFile,
     tls: tlsOf(sslMode, values, mistakes, warnings),
-    connectTimeoutMs: values.postgresConnectTimeoutMs,
+    connectTimeoutMs: CONNECT_TIMEOUT_MS,
   });
 }
 

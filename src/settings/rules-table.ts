@@ -11,9 +11,6 @@ export const RULE_SETTINGS = {
     "Directory of rule files (`*.yaml`, `*.yml`, `*.json`), with subdirectories. In the RUNTIME_* directory every file is a rule file.",
     "that of RUNTIME_ROOT, if it or RUNTIME_SUBDIRECTORY is set, else the bundled `deploy/rules`",
   ),
-  rulesPollIntervalMs: setting("RULES_POLL_INTERVAL", durationMs(100, DAY_MS), 2_000).means(
-    "How often rule files are checked for changes; file system events take effect sooner.",
-  ),
   runtimeRoot: setting("RUNTIME_ROOT", PATH, "/srv/runtime_data/current").means(
     "Without RULES_DIR the rules are in RUNTIME_ROOT/RUNTIME_SUBDIRECTORY/RUNTIME_APPDIRECTORY.",
   ),
@@ -75,9 +72,6 @@ export const RULE_SETTINGS = {
   ),
   xdsMessageBytesMax: setting("XDS_CLIENT_MAX_MSG_SIZE_IN_BYTES", wholeNumber(1_024, 1_073_741_824), 33_554_432).means(
     "Maximum bytes of a set, uncompressed. A larger set is rejected; more than twice this ends the stream.",
-  ),
-  xdsResourcesMax: setting("XDS_RESOURCES_MAX", wholeNumber(1, 1_048_576), 65_536).means(
-    "Maximum resources in a set. A larger set is rejected.",
   ),
   rulesCache: optional("RULES_CACHE", PATH).means(
     "File that keeps the control plane's last good set, for a start without it. One per process.",

@@ -82,7 +82,6 @@ function completed(values: TableValues, env: Environment, mistakes: string[], wa
     logFormat: values.logFormat ?? ("json" as const),
     // The reference service's default under COMPATIBILITY_MODE.
     onStoreFailure: values.onStoreFailure ?? (compatibilityMode ? "error" : "allow"),
-    grpcReflection: values.grpcReflection ?? !compatibilityMode,
     // As in the reference service, STATSD_HOST alone turns statsd on.
     usesStatsd: values.usesStatsd ?? (compatibilityMode && (env.STATSD_HOST ?? "").trim() !== ""),
     /** Port of the debug pages; undefined: none. Envoy Gateway's command line reads /rlconfig on it. */

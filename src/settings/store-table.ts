@@ -96,10 +96,6 @@ const POSTGRES_ROWS = {
   postgresConnections: setting("POSTGRES_CONNECTIONS", wholeNumber(1, 64), 4).means(
     "Connections for takes, per process; each carries one batch at a time. One more does upkeep.",
   ),
-  postgresUnlogged: optional("POSTGRES_UNLOGGED", BOOLEAN).means(
-    "`true`: unlogged tables, faster, but empty after a crash and on standbys. `false`: logged ones. All processes need the same value.",
-    "as the tables are; new ones are logged",
-  ),
   postgresSynchronousCommit: setting("POSTGRES_SYNCHRONOUS_COMMIT", BOOLEAN, false).means(
     "Answers only once the payment is on disk and on synchronous standbys. `false`: a crash may lose the last 0.6 s of payments.",
   ),
@@ -110,9 +106,6 @@ const POSTGRES_ROWS = {
   postgresTlsKeyFile: optional("POSTGRES_TLS_CLIENT_KEY", FILE).means(
     "Client certificate for PostgreSQL, and its key.",
   ),
-  postgresConnectTimeoutMs: setting("POSTGRES_TIMEOUT", durationMs(10, 600_000), 2_000).means(
-    "Maximum time to connect to PostgreSQL.",
-  ),
 };
 
 export const STORE_SETTINGS = {
@@ -121,10 +114,7 @@ export const STORE_SETTINGS = {
     "`redis` if REDIS_URL is set, else `postgres` if POSTGRES_URL is set, else `memory`",
   ),
   bucketsMax: setting("BUCKETS_MAX", wholeNumber(1, 100_000_000), 1_000_000).means(
-    "Maximum buckets in the memory store (above 16,383 up to 6 % more), at most 150 bytes each. Beyond it, those nearest to full are dropped.",
-  ),
-  slidingLogBytesMax: setting("SLIDING_LOG_BYTES_MAX", wholeNumber(65_536, 8_589_934_592), 134_217_728).means(
-    "Maximum bytes of `sliding_log` payments in the memory store, about 17 each. Beyond it, the limit's `on_store_failure` decides.",
+    "Maximum buckets in the memory store (above 16,383 up to 6 % more), at most 150 bytes each; beyond it, those nearest to full are dropped. Payments of `sliding_log` may take 134 bytes per bucket, 17 each; beyond it, the limit's `on_store_failure` decides.",
   ),
   memorySnapshot: optional("MEMORY_SNAPSHOT", SNAPSHOT_PATH).means(
     "File that keeps the memory store's buckets over a restart (docs/cores.md). Its folder must exist. One per process.",
@@ -144,9 +134,6 @@ export const STORE_SETTINGS = {
   ),
   storePatienceMs: setting("STORE_PATIENCE", durationMs(1, 60_000), 100).means(
     "Maximum wait for the store: half of what the call's deadline leaves, between STORE_DEADLINE and this; without a deadline, this.",
-  ),
-  storeQueueMax: setting("STORE_QUEUE_MAX", wholeNumber(1, 1_000_000), 16_384).means(
-    "Maximum takes (one per limit of a call) waiting for the store. More fail at once, as if the store had failed.",
   ),
   expirationJitterSecondsMax: setting("EXPIRATION_JITTER_MAX_SECONDS", wholeNumber(0, 86_400), 300).means(
     "Maximum seconds that COMPATIBILITY_MODE's counters outlive their window in Redis. Other buckets live until they are full.",

@@ -14,6 +14,7 @@ import {
   oneOf,
   PATH,
   PORT,
+  type SettingType,
   TAGS,
   TEXT,
   URL_PATH,
@@ -87,10 +88,18 @@ export const TELEMETRY_SETTINGS = {
   ),
 };
 
+/** OpenTelemetry names an exporter where the reference has a switch. */
+const TRACING: SettingType<boolean> = {
+  ...BOOLEAN,
+  label: "boolean, otlp, none",
+  expects: "true or otlp, false or none",
+  parse: (text) => BOOLEAN.parse({ otlp: "true", none: "false" }[text] ?? text),
+};
+
 export const TRACES_SETTINGS = {
-  tracingEnabled: optional("TRACING_ENABLED", BOOLEAN).means(
+  tracingEnabled: optional(["TRACING_ENABLED", "OTEL_TRACES_EXPORTER"], TRACING).means(
     "Sends a span of every call by OTLP (docs/inspect.md). Needs OpenTelemetry's packages, installed separately.",
-    "`true` if OTEL_TRACES_EXPORTER is `otlp`",
+    "`false`",
   ),
   tracingServiceName: optional(["OTEL_SERVICE_NAME", "TRACING_SERVICE_NAME"], TEXT).means(
     "Spans' `service.name`.",
@@ -108,9 +117,6 @@ export const TRACES_SETTINGS = {
   ).means("Protocol to the collector; `http` works too."),
   tracingSamplingRate: setting(["OTEL_TRACES_SAMPLER_ARG", "TRACING_SAMPLING_RATE"], decimalNumber(0, 1), 1).means(
     "Share of untraced calls that get a span; a traced caller's span decides.",
-  ),
-  otelExporter: optional("OTEL_TRACES_EXPORTER", TEXT).means(
-    "`otlp` turns traces on, `none` off, unless TRACING_ENABLED is set.",
   ),
   otelResource: optional("OTEL_RESOURCE_ATTRIBUTES", ATTRIBUTES).means(
     "Spans' resource attributes: `key=value,key2=value2` with `%2C` for a comma. Override TRACING_SERVICE_NAMESPACE and TRACING_SERVICE_INSTANCE_ID.",

@@ -1,6 +1,6 @@
 // Combines the settings of traces: OpenTelemetry's variables override those of the reference service.
 
-import { checkBoth, quoted } from "./mistakes.ts";
+import { checkBoth } from "./mistakes.ts";
 import type { TableValues } from "./table.ts";
 
 export type TraceProtocol = TableValues["tracingProtocol"];
@@ -10,7 +10,7 @@ export type TraceSettings = NonNullable<ReturnType<typeof settleTraces>>;
 
 /** Undefined unless traces are asked for. */
 export function settleTraces(values: TableValues, mistakes: string[]) {
-  if (!areAskedFor(values, mistakes)) return undefined;
+  if (values.tracingEnabled !== true) return undefined;
   const { otlpCaFile: caFile, otlpCertFile: certFile, otlpKeyFile: keyFile, tracingProtocol: protocol } = values;
   checkBoth("OTEL_EXPORTER_OTLP_CLIENT_CERTIFICATE, OTEL_EXPORTER_OTLP_CLIENT_KEY", certFile, keyFile, mistakes);
   return Object.freeze({
@@ -27,14 +27,6 @@ export function settleTraces(values: TableValues, mistakes: string[]) {
     certFile,
     keyFile,
   });
-}
-
-function areAskedFor({ tracingEnabled, otelExporter }: TableValues, mistakes: string[]): boolean {
-  if (tracingEnabled !== undefined) return tracingEnabled;
-  if (otelExporter === "otlp") return true;
-  if (otelExporter !== undefined && otelExporter !== "none")
-    mistakes.push(`OTEL_TRACES_EXPORTER: expected otlp or none, got ${quoted(otelExporter)}`);
-  return false;
 }
 
 function urlOf({ otlpEndpoint }: TableValues, protocol: TraceProtocol): string {

@@ -68,7 +68,7 @@ console.log(JSON.stringify({ most, bytes: store.bytes }));
 process.exit();
 `;
 
-// Promise(input): The memory store takes at most 150 bytes for each of BUCKETS_MAX and SLIDING_LOG_BYTES_MAX, in floods of any keys.
+// Promise(input): The memory store takes at most 150 bytes for each of BUCKETS_MAX, 134 more for sliding logs, in floods of any keys.
 test("resident memory grows by no more than 150 bytes per bucket and the log budget, in floods of all lengths", async () => {
   const { stdout } = await promisify(execFile)(process.execPath, ["--expose-gc", "--input-type=module", "-e", FLOODS]);
   const { most, bytes } = JSON.parse(stdout) as { most: number; bytes: number };

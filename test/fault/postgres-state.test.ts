@@ -10,7 +10,7 @@ import { makeLimit } from "../support/builders.ts";
 import { closedWithTest } from "../support/ends.ts";
 import { ManualClock } from "../support/manual-clock.ts";
 import { PostgresServer } from "../support/postgres-server.ts";
-import { areUp, debtOf, debts, flush, openPostgresRig, sweep } from "./postgres-rig.ts";
+import { areUp, debts, flush, openPostgresRig, sweep } from "./postgres-rig.ts";
 import { groupOn, LEDGER, type Reports, settle, until } from "./store-rig.ts";
 
 const SECOND_US = 1_000_000;
@@ -133,27 +133,6 @@ test("a schema of another version is left alone, and the trouble says what to do
   expect(second.trouble()).toMatch(
     / has tables of another version in the schema old: set POSTGRES_SCHEMA to another name, or drop the schema$/,
   );
-});
-
-test("tables leave the write-ahead log and return to it, with what they hold", async () => {
-  const persistence = async () => {
-    const rows = await server.query(`SELECT c.relname, c.relpersistence FROM pg_class c
-      WHERE c.relnamespace = 'headgate'::regnamespace AND c.relkind = 'r' AND c.relname IN ('bucket', 'settled_hold')`);
-    expect(rows).toHaveLength(2);
-    return [...new Set(rows.map(({ relpersistence }) => relpersistence))].join();
-  };
-  await settle(store, groupOn("kept", LEDGER, 3));
-  expect(await persistence()).toBe("p");
-  for (const { unlogged, is } of [
-    { unlogged: true, is: "u" },
-    { unlogged: false, is: "p" },
-  ]) {
-    const rig = await openPostgresRig({ target: server.target(), unlogged, ...patient });
-    expect(await persistence()).toBe(is);
-    expect((await settle(rig.store, groupOn("kept", LEDGER, 1))).verdict).toBe(Verdict.allowed);
-    await rig.store.close();
-  }
-  expect(await debtOf(server, "kept")).toBe(5);
 });
 
 test("keys of all bytes and of any length have buckets of their own", async () => {

@@ -151,7 +151,7 @@ test("the hold of a /json caller that leaves while its call is decided is given 
 });
 
 test.each(TRANSPORTS)("is known to reflection on %s", async (transport) => {
-  const { app } = await serve({ GRPC_TRANSPORT: transport, GRPC_REFLECTION: "true" });
+  const { app } = await serve({ GRPC_TRANSPORT: transport });
   const client = openRawClient(app.grpcPort);
   const same = (bytes: Buffer) => bytes;
   const path = "/grpc.reflection.v1.ServerReflection/ServerReflectionInfo";

@@ -30,7 +30,7 @@ test(`${SWAPS} swaps under load: no call sees half of a set, and the last set is
   const first = 1_000_000;
   swap(volume, first);
   for (const file of FILES) symlinkSync(join("..data", `${file}.yaml`), join(volume, `${file}.yaml`));
-  const app = await startTestApp({}, { RULES_DIR: volume, MERGE_DOMAIN_CONFIG: "true", RULES_POLL_INTERVAL: "100ms" });
+  const app = await startTestApp({}, { RULES_DIR: volume, MERGE_DOMAIN_CONFIG: "true" });
   const descriptors = FILES.map((key) => ({ entries: [{ key, value: "x" }] }));
   const seen = new Set<number>();
   const wrong: unknown[] = [];

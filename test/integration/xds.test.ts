@@ -299,7 +299,7 @@ describe.runIf(program !== undefined)("rules from a control plane", () => {
         "  - { key: user, rate_limit: { requests_per_unit: 99, unit: hour } }\n" +
         "  - { key: tenant, rate_limit: { requests_per_unit: 7, unit: hour } }\n",
     );
-    const app = await startApp(plane.port, { RULES_DIR: folder, RULES_POLL_INTERVAL: "100ms" });
+    const app = await startApp(plane.port, { RULES_DIR: folder });
     expect(await limitOf(app)).toBe(2);
     expect((await app.hit({ tenant: "t" })).statuses[0]?.current_limit?.requests_per_unit).toBe(7);
     await app.hit({ tenant: "t" });
@@ -323,7 +323,7 @@ describe.runIf(program !== undefined)("rules from a control plane", () => {
     const edge = (key: string) => [{ name: "edge", domain: "edge", descriptors: [{ key, rate_limit }] }];
     await plane.serve({ version: "1", resources: edge("tokens") });
     const folder = temporaryFolder("headgate-beside");
-    const app = await startApp(plane.port, { RULES_DIR: folder, RULES_POLL_INTERVAL: "100ms" });
+    const app = await startApp(plane.port, { RULES_DIR: folder });
     // No other rule of the domain may have the key of the entry that says what a call costs.
     writeFileSync(
       join(folder, "edge.yaml"),

@@ -49,7 +49,7 @@ describe("the memory store's bytes", () => {
     seed: fc.nat({ max: 5 }),
   });
 
-  // Promise(input): The memory store takes at most 150 bytes for each of BUCKETS_MAX and SLIDING_LOG_BYTES_MAX, in floods of any keys.
+  // Promise(input): The memory store takes at most 150 bytes for each of BUCKETS_MAX, 134 more for sliding logs, in floods of any keys.
   test("stay within 150 for each of BUCKETS_MAX and the log budget, in floods of keys of any length", () => {
     const bounds = fc.record({
       bucketsMax: fc.oneof(fc.integer({ min: 1, max: 2_000 }), fc.constantFrom(383, 384, 385, 768, 1_536)),

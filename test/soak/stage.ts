@@ -117,7 +117,6 @@ export class SoakStage {
   #startService(): Promise<ServiceProcess> {
     return startService({
       RULES_DIR: this.#rulesDir,
-      RULES_POLL_INTERVAL: "500ms",
       SHUTDOWN_GRACE: "2s",
       STORE_DEADLINE: "40ms",
       STORE_PATIENCE: "40ms",

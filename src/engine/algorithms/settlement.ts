@@ -20,7 +20,7 @@ const LIFETIME_MIN_US = 1_000;
 
 const LOGS_FULL = new StoreError(
   "STORE_LOGS_FULL",
-  "expected room for a payment of a sliding log; SLIDING_LOG_BYTES_MAX is used up",
+  "expected room for a payment of a sliding log; raise BUCKETS_MAX, which gives logs 134 bytes per bucket",
 );
 
 /**

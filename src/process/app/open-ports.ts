@@ -36,6 +36,8 @@ import { openTls } from "./tls-watch.ts";
 const TOKENS_LOOK_MS = 5_000;
 const KEEPALIVE_MS = 60_000;
 const CONCURRENT_STREAMS_MAX = 4_096;
+/** Most bytes of a gRPC message, as in gRPC's own servers. */
+const REQUEST_BYTES_MAX = 4_194_304;
 /** Most complete requests to /json under way, however high IN_FLIGHT_MAX is: each may hold a body of JSON_BYTES_MAX bytes. */
 const JSON_IN_FLIGHT_MAX = 1_000;
 
@@ -45,11 +47,10 @@ type PagePorts = Partial<Record<PageName, number>>;
 /** Opens the HTTP port and the optional ports. Rejects with ConfigError if the HTTP port can't be opened. */
 export async function openAdmin(parts: AppParts): Promise<PagePorts> {
   const { settings, running, logger } = parts;
-  const { prometheusPath: metricsPath, httpHosts: hosts, requestBytesMax } = settings;
+  const { prometheusPath: metricsPath, httpHosts: hosts } = settings;
   const sources = adminSources(parts);
-  const bodyBytesMax = Math.min(requestBytesMax, JSON_BYTES_MAX);
   const servers: Readonly<Record<PageName, (at: PageAddress) => PageServer>> = {
-    http: (at) => openAdminServer(at, { metricsPath, bodyBytesMax, hosts }, sources),
+    http: (at) => openAdminServer(at, { metricsPath, bodyBytesMax: JSON_BYTES_MAX, hosts }, sources),
     debug: (at) => openDebugServer(at, hosts, sources),
     metrics: (at) => openMetricsServer(at, metricsPath, sources),
   };
@@ -87,12 +88,12 @@ export async function openGrpc(parts: AppParts, httpPort: number): Promise<GrpcS
     ],
     clock: parts.clock,
     health: parts.health,
-    reflection: settings.grpcReflection,
+    reflection: !settings.compatibilityMode,
     maxConnectionAgeMs: settings.grpcMaxConnectionAgeMs || Number.POSITIVE_INFINITY,
     maxConnectionAgeGraceMs: settings.grpcMaxConnectionAgeGraceMs,
     keepaliveMs: KEEPALIVE_MS,
     maxConcurrentStreams: CONCURRENT_STREAMS_MAX,
-    maxMessageBytes: settings.requestBytesMax,
+    maxMessageBytes: REQUEST_BYTES_MAX,
     inFlightMax: settings.inFlightMax,
     observer: {
       handlerFailed: (path, error) =>

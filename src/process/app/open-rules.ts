@@ -7,6 +7,9 @@ import type { ControlPlane } from "../../rule-sources/xds/ads-stream.ts";
 import type { Settings } from "../../settings/settings.ts";
 import type { AppOptions } from "./app-options.ts";
 
+/** Most resources of a set; a larger set is rejected. */
+const XDS_RESOURCES_MAX = 65_536;
+
 type RulesOptions = Pick<AppOptions, "settings" | "clock" | "version"> & { readonly logger: Log };
 type Compile = Omit<CompileOptions, "version" | "hash">;
 
@@ -17,10 +20,10 @@ export async function openRules(
   changed: () => void,
 ) {
   const choice = { everyFile: settings.readsEveryFile, dotFiles: !settings.ignoresDotFiles };
-  const { rulesDir: directory, rulesPollIntervalMs: pollIntervalMs } = settings;
+  const { rulesDir: directory } = settings;
   if (settings.configType === "file") {
     const load = { ...compile, ...choice };
-    return { reloader: new Reloader({ directory, load, clock, log: logger, pollIntervalMs }), xds: undefined };
+    return { reloader: new Reloader({ directory, load, clock, log: logger }), xds: undefined };
   }
   const { XdsRules } = await import("../../rule-sources/xds/xds-rules.ts");
   const xds = new XdsRules({
@@ -31,7 +34,7 @@ export async function openRules(
       jitters: settings.xdsJitters,
     },
     compile,
-    files: settings.readsFiles ? { directory, choice, pollIntervalMs } : undefined,
+    files: settings.readsFiles ? { directory, choice } : undefined,
     cacheFile: settings.rulesCache,
     clock,
     log: logger,
@@ -47,7 +50,7 @@ function planeOf(settings: Settings, programVersion: string): ControlPlane {
     nodeId: settings.xdsNodeId,
     nodeMetadata: settings.xdsNodeMetadata,
     headers: settings.xdsHeaders ?? new Map(),
-    bounds: { messageBytesMax: settings.xdsMessageBytesMax, resourcesMax: settings.xdsResourcesMax },
+    bounds: { messageBytesMax: settings.xdsMessageBytesMax, resourcesMax: XDS_RESOURCES_MAX },
     tls: settings.xdsUsesTls ? { caFile, certFile, keyFile, serverName } : undefined,
     programVersion,
   };

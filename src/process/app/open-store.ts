@@ -116,7 +116,7 @@ async function openRedisStores(settings: Settings, shared: SharedOptions): Promi
 }
 
 async function openPostgres(settings: Settings, options: SharedOptions): Promise<SharedParts> {
-  const { postgres, postgresUnlogged: unlogged } = settings;
+  const { postgres } = settings;
   invariant(postgres !== undefined, "settings say where PostgreSQL is");
   const { openPostgresStore } = await import("../../stores/postgres/postgres-store.ts");
   const store = openPostgresStore({
@@ -125,7 +125,6 @@ async function openPostgres(settings: Settings, options: SharedOptions): Promise
     schema: settings.postgresSchema,
     connections: settings.postgresConnections,
     waitsForDisk: settings.postgresSynchronousCommit,
-    ...(unlogged === undefined ? {} : { unlogged }),
   });
   return { store, storeHealth: store, processes: store.processes, shared: store };
 }
@@ -136,7 +135,6 @@ function sharedOptions({ settings, clock, observer }: StoreChoice, onUndone: Den
     keyPrefix: settings.cacheKeyPrefix,
     deadlineMs: settings.storeDeadlineUs / MICROS_PER_MILLI,
     patienceMs: settings.storePatienceMs,
-    takesInFlightMax: settings.storeQueueMax,
     observer,
     clock,
     onUndone,
@@ -149,16 +147,21 @@ export function openLocalStore({ settings, clock, observer }: StoreChoice): Loca
   return settings.compatibilityMode ? new LocalCountersFirst(store, settings) : store;
 }
 
+/** Payments of sliding logs: one log of 1,000 hits, or 134 MB for the default BUCKETS_MAX. */
+const LOG_BYTES_MIN = 65_536;
+const LOG_BYTES_PER_BUCKET = 134;
+
 /** Opens an empty store in memory of its own. Throws ConfigError if the system has too few addresses. */
 function openMemoryStore(settings: Settings, clock: Clock, observer: StoreObserver): MemoryStore {
-  const { bucketsMax, slidingLogBytesMax: logBytesMax } = settings;
+  const { bucketsMax } = settings;
+  const logBytesMax = Math.max(LOG_BYTES_MIN, bucketsMax * LOG_BYTES_PER_BUCKET);
   try {
     return new MemoryStore({ clock, bucketsMax, logBytesMax, holdsMax: HOLDS_IN_MEMORY_MAX, observer });
   } catch (error) {
     if (!(error instanceof RangeError)) throw error;
     throw new ConfigError(
       "CONFIG_SETTINGS",
-      "BUCKETS_MAX, SLIDING_LOG_BYTES_MAX: expected address space for that many buckets, logs and holds (memory is taken only as they are used); the system gives less: lower them, or raise the limit on address space (ulimit -v)",
+      "BUCKETS_MAX: expected address space for that many buckets, and for logs and holds (memory is taken only as they are used); the system gives less: lower it, or raise the limit on address space (ulimit -v)",
     );
   }
 }

@@ -102,7 +102,7 @@ function faultOf(
 ): string | undefined {
   if (versionBytes > NAME_BYTES_MAX)
     return `expected a version of at most ${NAME_BYTES_MAX} bytes, got ${versionBytes}`;
-  if (count > resourcesMax) return `expected at most ${resourcesMax} resources (XDS_RESOURCES_MAX), got ${count}`;
+  if (count > resourcesMax) return `expected at most ${resourcesMax} resources, got ${count}`;
   if (bytes > messageBytesMax)
     return `expected a set of at most ${messageBytesMax} bytes (XDS_CLIENT_MAX_MSG_SIZE_IN_BYTES), got ${bytes}`;
   return undefined;

@@ -9,7 +9,7 @@ import type { ServerTime } from "../batching/server-time.ts";
 import { openConnection, type PostgresConnection, type SessionSettings } from "./connect.ts";
 import { describeTrouble, nameOfTarget, SharedSessionError } from "./connect-trouble.ts";
 import { LOCK_BUCKETS, WRITE_BUCKETS } from "./locked-takes.ts";
-import { type SchemaOptions, setUp } from "./schema.ts";
+import { setUp } from "./schema.ts";
 import { TAKE_EACH } from "./take-each.ts";
 
 const TIME_PINGS = 3;
@@ -21,7 +21,6 @@ const SET_UP_MS_MAX = 60_000;
 interface PostgresLinkOptions extends LinkEvents {
   readonly target: PostgresTarget;
   readonly session: SessionSettings;
-  readonly tables: SchemaOptions;
   /** Key that the self-test uses. */
   readonly selfTestKey: string;
   readonly clock: Clock;
@@ -74,9 +73,9 @@ export class PostgresLink extends Link<PostgresConnection> {
   }
 
   protected async test(connection: PostgresConnection): Promise<void> {
-    const { target, tables } = this.#options;
+    const { target, session } = this.#options;
     await withTimeLimit(target.connectTimeoutMs, this.#testSession(connection));
-    await withTimeLimit(SET_UP_MS_MAX, setUp(connection, tables));
+    await withTimeLimit(SET_UP_MS_MAX, setUp(connection, session.schema));
     await withTimeLimit(target.connectTimeoutMs, this.#testUse(connection));
   }
 

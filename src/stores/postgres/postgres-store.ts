@@ -40,8 +40,6 @@ export interface PostgresStoreOptions extends BatchingOptions {
   readonly schema?: string;
   /** Connections for takes, each for one call at a time; there is one more for all else. Default: 4. */
   readonly connections?: number;
-  /** Keeps the buckets' tables out of the write-ahead log: quicker, and empty after a crash. Default: unchanged. */
-  readonly unlogged?: boolean;
   /** Waits until a payment is on disk before it answers. Default: false, a crash may forget the last half second. */
   readonly waitsForDisk?: boolean;
   /** How calls are isolated: rows locked in the order of their keys, or SERIALIZABLE. Default: row locks. */
@@ -192,7 +190,7 @@ export class PostgresBackend extends Intake<PostgresBatch> implements Backend {
   }
 
   #newLink(lockTimeoutMs: number, events: LinkEvents & { readonly onFree: () => void }): PostgresLink {
-    const { target, schema = "headgate", keyPrefix = "", unlogged, waitsForDisk = false, isolation } = this.#options;
+    const { target, schema = "headgate", keyPrefix = "", waitsForDisk = false, isolation } = this.#options;
     const { clock, deadlineUs, patienceUs, silenceUsMax } = this.options;
     const session: SessionSettings = {
       schema,
@@ -205,7 +203,6 @@ export class PostgresBackend extends Intake<PostgresBatch> implements Backend {
     return new PostgresLink({
       target,
       session,
-      tables: { schema, unlogged },
       selfTestKey: `${storedKey(keyPrefix)}headgate:self-test:${randomUUID()}`,
       clock,
       serverTime: this.serverTime,

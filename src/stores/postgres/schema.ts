@@ -20,38 +20,28 @@ const SQL_FOLDER = new URL("../../../sql/", import.meta.url);
 
 /** Any number that other programs in the database are not likely to lock. */
 const ADVISORY_LOCK = "7267417832561041";
-const UNLOGGED = "u";
-/** Tables that a crash may empty together, if `unlogged` says so. */
-const BUCKET_TABLES = ["bucket", "settled_hold"] as const;
 
 /** The schema is of another version. The message completes a sentence that begins with the server's name. */
 export class SchemaError extends Error {
   override readonly name = "SchemaError";
 }
 
-export interface SchemaOptions {
-  readonly schema: string;
-  /** Whether the buckets' tables are left out of the server's write-ahead log; undefined leaves them as they are. */
-  readonly unlogged: boolean | undefined;
-}
-
 /** Makes what is missing. Only looks if nothing is. */
-export async function setUp(connection: PostgresConnection, options: SchemaOptions): Promise<void> {
+export async function setUp(connection: PostgresConnection, schema: string): Promise<void> {
   const text = SQL_FILES.map((name) => readFileSync(new URL(name, SQL_FOLDER), "utf8")).join("\n");
   const version = createHash("sha256").update(text).digest("hex");
-  if (await isSetUp(connection, version, options)) return;
+  if (await isSetUp(connection, version, schema)) return;
   try {
-    await make(connection, text, version, options);
+    await make(connection, text, version, schema);
   } catch (error) {
     await connection.query({ text: "ROLLBACK" });
     throw error;
   }
   // A process of another version may have been first.
-  await isSetUp(connection, version, options);
+  await isSetUp(connection, version, schema);
 }
 
-async function isSetUp(connection: PostgresConnection, version: string, options: SchemaOptions): Promise<boolean> {
-  const { schema } = options;
+async function isSetUp(connection: PostgresConnection, version: string, schema: string): Promise<boolean> {
   const [found] = await connection.query({ text: "SELECT to_regclass($1)", values: [`"${schema}".version`] });
   if (found?.[0] == null) return false;
   const [row] = await connection.query({ text: `SELECT hash FROM "${schema}".version` });
@@ -60,42 +50,22 @@ async function isSetUp(connection: PostgresConnection, version: string, options:
       `has tables of another version in the schema ${schema}: set POSTGRES_SCHEMA to another name, or drop the schema`,
     );
   }
-  return (await wronglyLogged(connection, options)).length === 0;
+  return true;
 }
 
 /** Of processes that start at once, one makes all; the others wait for it. */
-async function make(
-  connection: PostgresConnection,
-  text: string,
-  version: string,
-  options: SchemaOptions,
-): Promise<void> {
+async function make(connection: PostgresConnection, text: string, version: string, schema: string): Promise<void> {
   const run = (statement: string, values: readonly string[] = []) => connection.query({ text: statement, values });
   await run("BEGIN ISOLATION LEVEL READ COMMITTED");
   const timeouts = { lock_timeout: "0", statement_timeout: "60s", idle_in_transaction_session_timeout: "60s" };
   for (const [name, value] of Object.entries(timeouts)) await run(`SET LOCAL ${name} = '${value}'`);
   await run(`SELECT pg_advisory_xact_lock(${ADVISORY_LOCK})`);
-  await run(`CREATE SCHEMA IF NOT EXISTS "${options.schema}"`);
-  const [found] = await run("SELECT to_regclass($1)", [`"${options.schema}".version`]);
+  await run(`CREATE SCHEMA IF NOT EXISTS "${schema}"`);
+  const [found] = await run("SELECT to_regclass($1)", [`"${schema}".version`]);
   if (found?.[0] == null) {
-    await run(`CREATE TABLE "${options.schema}".version (hash text NOT NULL)`);
+    await run(`CREATE TABLE "${schema}".version (hash text NOT NULL)`);
     await run(text);
-    await run(`INSERT INTO "${options.schema}".version VALUES ($1)`, [version]);
+    await run(`INSERT INTO "${schema}".version VALUES ($1)`, [version]);
   }
-  for (const { name, isLogged } of await wronglyLogged(connection, options))
-    await run(`ALTER TABLE ${name} SET ${isLogged ? "UNLOGGED" : "LOGGED"}`);
   await run("COMMIT");
-}
-
-/** Tables of buckets that are not logged as `unlogged` says. */
-async function wronglyLogged(
-  connection: PostgresConnection,
-  { schema, unlogged }: SchemaOptions,
-): Promise<{ name: string; isLogged: boolean }[]> {
-  if (unlogged === undefined) return [];
-  const text = `SELECT c.relname, c.relpersistence FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
-    WHERE n.nspname = $1 AND c.relname = ANY ($2::text[])`;
-  const rows = await connection.query({ text, values: [schema, `{${BUCKET_TABLES.join()}}`] });
-  const found = rows.map(([name, persistence]) => ({ name: name ?? "", isLogged: persistence !== UNLOGGED }));
-  return found.filter(({ isLogged }) => isLogged === unlogged);
 }

@@ -23,9 +23,9 @@ const COMPATIBLE = { COMPATIBILITY_MODE: "true" };
 const BOTH = { ...POSTGRES, REDIS_URL: "redis.example" };
 const postgresAt = (url: string) => ({ POSTGRES_URL: url });
 const inPostgres = (postgres: object) => ({ backendType: "postgres", postgres });
-const NEW_DEFAULTS = { onStoreFailure: "allow", ignoresDotFiles: true, grpcReflection: true };
+const NEW_DEFAULTS = { onStoreFailure: "allow", ignoresDotFiles: true };
 const NO_PORTS = { debugPort: undefined, prometheusAddress: undefined };
-const OLD_DEFAULTS = { onStoreFailure: "error", ignoresDotFiles: false, grpcReflection: false };
+const OLD_DEFAULTS = { onStoreFailure: "error", ignoresDotFiles: false };
 
 const READ: ReadCases = [
   ["no variable", {}, { httpPort: 8080, grpcPort: 8081, backendType: "memory", redis: undefined, warnings: [] }],

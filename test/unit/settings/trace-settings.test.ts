@@ -87,7 +87,7 @@ describe("what can't be used", () => {
   });
 
   test.each<[Environment, RegExp]>([
-    [{ OTEL_TRACES_EXPORTER: "zipkin" }, /OTEL_TRACES_EXPORTER: expected otlp or none, got "zipkin"/],
+    [{ OTEL_TRACES_EXPORTER: "zipkin" }, /OTEL_TRACES_EXPORTER: expected true or otlp, false or none, got "zipkin"/],
     [{ ...ON, OTEL_TRACES_SAMPLER_ARG: "1.5" }, /OTEL_TRACES_SAMPLER_ARG: expected a number from 0 to 1/],
     [{ ...ON, OTEL_EXPORTER_OTLP_HEADERS: "a b=1" }, /OTEL_EXPORTER_OTLP_HEADERS: expected names of headers/],
     [{ ...ON, OTEL_EXPORTER_OTLP_HEADERS: "a=%0Ab" }, /OTLP_HEADERS: expected names .* in ASCII, .* got something/],

@@ -118,7 +118,7 @@ export interface ReadSnapshot {
   beganAtUs: number;
   /** The key of the snapshot's hashes, which is in use from then on. */
   hashKey: Uint8Array;
-  /** Buckets kept, buckets that had expired, and logs for which SLIDING_LOG_BYTES_MAX has no room. */
+  /** Buckets kept, buckets that had expired, and logs for which there is no room. */
   kept: number;
   ended: number;
   withoutRoom: number;

@@ -180,7 +180,7 @@ export class Snapshots {
     if (withoutRoom > 0)
       log.warn(
         { ...fields, without_room: withoutRoom },
-        "SLIDING_LOG_BYTES_MAX is too small for some sliding logs of the snapshot; they start full",
+        "BUCKETS_MAX leaves no room for some sliding logs of the snapshot; they start full",
       );
     else if (ageSeconds < 0)
       log.warn(fields, "the snapshot is newer than the clock, which has stepped back; nothing is granted for that");

@@ -80,7 +80,7 @@ describe("a snapshot", () => {
     await store.close();
   });
 
-  test("has less than there was if SLIDING_LOG_BYTES_MAX is smaller, and says how many logs begin again", async () => {
+  test("has less than there was if logs get less room, and says how many logs begin again", async () => {
     const store = new MemoryStore({ clock });
     for (let i = 0; i < 5; i++) {
       const group = new TakeGroup();
