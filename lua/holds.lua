@@ -275,8 +275,9 @@ function holds.close(ref, slot, limit, cost, paid_at_us)
   end
   member = ref.is_concurrent and nameless(ref.book, member_of(cost, paid_at_us, 0, ''), paid_at_us + ref.us)
   if member then remove(ref.book, member, cost) end
-  -- The payment opened no hold if it had no id, or if another payment's hold has its id.
-  if member or hold or (ref.own == 0 and not ref.is_concurrent) then change(slot, limit, MODE_GIVE_BACK, cost, paid_at_us, now_us) end
+  -- The payment opened no hold if it had no id, or if another payment's hold has its id before its own could have ended.
+  local is_of_another = hold and now_us < paid_at_us + ref.us
+  if member or is_of_another or (ref.own == 0 and not ref.is_concurrent) then change(slot, limit, MODE_GIVE_BACK, cost, paid_at_us, now_us) end
 end
 
 local function ends_before(one, other)

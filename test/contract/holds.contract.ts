@@ -83,6 +83,18 @@ export function describeHoldsContract(name: string, factory: HarnessFactory): vo
       }
     });
 
+    test.each([daily, slow])(
+      "a payment whose hold has ended is not given back again under another hold's id",
+      async (limit) => {
+        const pays = [{ limit, cost: 30, holdId: "again" }];
+        const late = await ask(harness, pays);
+        advance(harness, 61 * SECOND_US);
+        expect((await ask(harness, pays)).verdict).toBe(Verdict.allowed);
+        await harness.giveBack(late);
+        expect((await look(harness, limit)).remaining).toBe(70);
+      },
+    );
+
     test("an id is free once its hold has ended, although the hold still waits to be given back", async () => {
       const keySuffix = CONCURRENT_KEY_SUFFIX;
       const many = { amount: 0, burst: 1_000, windowSeconds: 60, holdSeconds: 60 };

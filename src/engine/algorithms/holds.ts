@@ -83,9 +83,9 @@ export function closeHold(bucket: WorkingBucket, take: Take, cost: number, book:
   const { limit, holdId, paidAtUs } = take;
   const holds = book.of(take);
   const named = book.find(take, holdId, nowUs);
+  const endsAtUs = paidAtUs + limit.holdSeconds * MICROS_PER_SECOND;
   if (holds !== undefined) {
     const isNamed = named?.paidAtUs === paidAtUs;
-    const endsAtUs = paidAtUs + limit.holdSeconds * MICROS_PER_SECOND;
     const hold = isNamed ? named : limit.isConcurrent ? book.findNameless(holds, paidAtUs, endsAtUs) : undefined;
     if (hold !== undefined) {
       giveBackHeld(bucket, limit, holds, hold, cost, nowUs);
@@ -93,8 +93,9 @@ export function closeHold(bucket: WorkingBucket, take: Take, cost: number, book:
       return;
     }
   }
-  // The payment opened no hold if it had no id, or if another payment's hold has its id.
-  if (named !== undefined || !opensHold(take)) bucket.step.giveBack(bucket.kept, limit, cost, paidAtUs, nowUs);
+  // The payment opened no hold if it had no id, or if another payment's hold has its id before its own could have ended.
+  const isOfAnother = named !== undefined && nowUs < endsAtUs;
+  if (isOfAnother || !opensHold(take)) bucket.step.giveBack(bucket.kept, limit, cost, paidAtUs, nowUs);
 }
 
 /**
