@@ -1,5 +1,6 @@
 import { availableParallelism } from "node:os";
 import { defineConfig } from "vitest/config";
+import { FROM_SOURCES } from "./test/support/from-sources.ts";
 import { LongestFirst } from "./test/support/longest-first.ts";
 
 const CORES = availableParallelism();
@@ -25,6 +26,7 @@ export default defineConfig({
     reporters: ["default", "./test/support/run-reporter.ts"],
     projects: [
       {
+        ssr: FROM_SOURCES,
         test: {
           ...EVERYWHERE,
           name: "unit",
@@ -40,6 +42,7 @@ export default defineConfig({
         },
       },
       {
+        ssr: FROM_SOURCES,
         test: {
           ...EVERYWHERE,
           name: "servers",
@@ -58,6 +61,7 @@ export default defineConfig({
         },
       },
       {
+        ssr: FROM_SOURCES,
         test: {
           ...EVERYWHERE,
           name: "long",

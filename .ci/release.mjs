@@ -12,7 +12,7 @@ import { parseArgs } from "node:util";
 import { makeArtifacts } from "./release/artifacts.mjs";
 import { tryPackages } from "./release/installed.mjs";
 import { run, say, withFolder } from "./release/run.mjs";
-import { checkNext, checkSet, isSet, setVersion } from "./release/version.mjs";
+import { checkNext, checkSet, isSet, packagesOf, setVersion } from "./release/version.mjs";
 
 const ROOT = resolve(dirname(fileURLToPath(import.meta.url)), "..");
 const ARCHIVE_BYTES_MAX = 268_435_456;
@@ -81,8 +81,10 @@ function publishCommands(version, out) {
   const isEarly = version.includes("-");
   const tag = isEarly ? ["--tag", "next"] : [];
   const file = (name) => join(out, name);
-  const bills = [`headgate-${version}.sbom.cdx.json`, `headgate-client-${version}.sbom.cdx.json`].map(file);
-  const billed = [`headgate-image-${version}.tar.gz`, `headgate-client-${version}.tgz`].map(file);
+  const packages = packagesOf(ROOT).map((path) => path.replace("packages/", "headgate-"));
+  const bills = ["headgate", ...packages].map((name) => file(`${name}-${version}.sbom.cdx.json`));
+  const packed = packages.map((name) => file(`${name}-${version}.tgz`));
+  const billed = [file(`headgate-image-${version}.tar.gz`), ...packed];
   const assets = [
     ...billed,
     ...bills,
@@ -97,8 +99,7 @@ function publishCommands(version, out) {
   return [
     ["cosign", "sign-blob", "--yes", "--bundle", file("SHA256SUMS.sigstore.json"), file("SHA256SUMS")],
     ...attest,
-    ["npm", "publish", "--provenance", ...tag, file(`headgate-client-${version}.tgz`)],
-    ["npm", "publish", "--provenance", ...tag, file(`headgate-${version}.tgz`)],
+    ...[...packed, file(`headgate-${version}.tgz`)].map((name) => ["npm", "publish", "--provenance", ...tag, name]),
     ...imageCommands(process.env.IMAGE, version, bills[0]),
     [
       ...["gh", "release", "create", `v${version}`, "--verify-tag", ...(isEarly ? ["--prerelease"] : [])],

@@ -49,14 +49,23 @@ process.stdout.write(`${resolve(out)}: ${digestOf(resolve(out))}\n`);
 /** The licence, and what package.json lists under `files`, except what is compiled and what only people read. */
 function copyFiles() {
   for (const path of ["LICENSE", ...readJson("package.json").files]) {
-    if (!/^(?:!.*|dist|docs|examples|deploy\/(?:cases|envoy)|.*\.md)$/.test(path))
+    if (!/^(?:!.*|.*dist|docs|examples|deploy\/(?:cases|envoy)|.*\.md)$/.test(path))
       cpSync(join(ROOT, path), join(app, path), { recursive: true });
   }
 }
 
+/** Compiles the service, and the packages that its own package carries. */
 function compile() {
-  const project = join(ROOT, "tsconfig.build.json");
-  run(tsc, ["-p", project, "--outDir", join(app, "dist"), "--declaration", "false", "--sourceMap", "false"], ROOT);
+  const emit = (project, out, ...more) =>
+    run(
+      tsc,
+      ["-p", project, "--outDir", join(app, out), "--declaration", "false", "--sourceMap", "false", ...more],
+      ROOT,
+    );
+  emit("tsconfig.build.json", "dist", "--rootDir", "src", "--noCheck", "--noResolve");
+  for (const out of readJson("package.json").files.filter((path) => /^packages\/.*dist$/.test(path)))
+    emit(dirname(out), out);
+  cpSync(join(ROOT, "proto/envoy"), join(app, "packages/verify/dist/proto/envoy"), { recursive: true });
 }
 
 /**

@@ -6,12 +6,13 @@ import { cpSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { writeBillOfMaterials } from "../../deploy/bill-of-materials.mjs";
 import { run, say, withFolder } from "./run.mjs";
-import { sectionOf } from "./version.mjs";
+import { packagesOf, sectionOf } from "./version.mjs";
 
 /** Writes all files into `out`. `root` is the copy, `seconds` the time that everything in archives has. */
 export function makeArtifacts({ root, out, version, seconds }) {
   run("npm", ["run", "--silent", "build"], { cwd: root });
-  for (const folder of [".", "packages/client"]) pack(join(root, folder), out);
+  const packages = packagesOf(root);
+  for (const folder of [".", ...packages]) pack(join(root, folder), out);
   withFolder("headgate-image", (image) => {
     const env = { ...process.env, SOURCE_DATE_EPOCH: String(seconds) };
     run(process.execPath, [join(root, "deploy/build-image-folder.mjs"), image], { cwd: root, env });
@@ -19,15 +20,7 @@ export function makeArtifacts({ root, out, version, seconds }) {
     cpSync(join(image, "app/sbom.cdx.json"), join(out, `headgate-${version}.sbom.cdx.json`));
   });
   archive(join(root, "deploy/helm"), ["headgate"], join(out, `headgate-chart-${version}.tgz`), seconds);
-  withFolder("headgate-client", (folder) => {
-    lockClient(root, folder);
-    writeBillOfMaterials({
-      folder,
-      file: join(out, `headgate-client-${version}.sbom.cdx.json`),
-      component: { name: "@headgate/client", type: "library" },
-      seconds,
-    });
-  });
+  for (const path of packages) billPackage(root, path, out, seconds);
   const notes = sectionOf(readFileSync(join(root, "CHANGELOG.md"), "utf8"), version);
   writeFileSync(join(out, "NOTES.md"), `${notes}\n`);
   writeFileSync(join(out, "SHA256SUMS"), checksumsOf(out));
@@ -63,14 +56,22 @@ function checksumsOf(folder) {
   return lines.join("");
 }
 
+function billPackage(root, path, out, seconds) {
+  withFolder("headgate-package", (folder) => {
+    const { name, version } = lockPackage(root, path, folder);
+    const file = join(out, `${name.replace("@headgate/", "headgate-")}-${version}.sbom.cdx.json`);
+    writeBillOfMaterials({ folder, file, component: { name, type: "library" }, seconds });
+  });
+}
+
 /**
- * Writes the client's manifest into `folder`, and of the lock file what it needs. Asked for one workspace of the whole lock file,
+ * Writes a package's manifest into `folder`, and of the lock file what it needs. Asked for one workspace of the whole lock file,
  * npm loses packages that the service's optional peers need too.
  */
-function lockClient(root, folder) {
-  const manifest = JSON.parse(readFileSync(join(root, "packages/client/package.json"), "utf8"));
+function lockPackage(root, path, folder) {
+  const manifest = JSON.parse(readFileSync(join(root, path, "package.json"), "utf8"));
   const lock = JSON.parse(readFileSync(join(root, "package-lock.json"), "utf8"));
-  const { name, version, license, dependencies } = manifest;
+  const { name, version, license, dependencies = {} } = manifest;
   const packages = { "": { name, version, license, dependencies } };
   const wanted = Object.keys(dependencies).map((dependency) => ({ dependency, of: "" }));
   for (const { dependency, of } of wanted) {
@@ -82,6 +83,7 @@ function lockClient(root, folder) {
   }
   writeFileSync(join(folder, "package.json"), JSON.stringify(packages[""]));
   writeFileSync(join(folder, "package-lock.json"), JSON.stringify({ ...lock, name, packages }));
+  return manifest;
 }
 
 /** Where the lock file has what a package gets that asks for `dependency`: below itself, or below one that it lies in. */
@@ -89,7 +91,6 @@ function placeOf(packages, dependency, of) {
   for (let at = of; ; at = at.slice(0, Math.max(0, at.lastIndexOf("/node_modules/")))) {
     const path = `${at === "" ? "" : `${at}/`}node_modules/${dependency}`;
     if (path in packages) return path;
-    if (at === "")
-      throw new Error(`package-lock.json has no ${dependency}, which ${of === "" ? "the client" : of} needs`);
+    if (at === "") throw new Error(`package-lock.json has no ${dependency}, which ${of || "a package of ours"} needs`);
   }
 }

@@ -6,17 +6,22 @@ import { run, say, withFolder } from "./run.mjs";
 
 /** Throws if a package in `out` can't be installed or used. */
 export function tryPackages(out, version) {
-  withFolder("headgate-installed", (folder) => {
-    install(folder, join(out, `headgate-client-${version}.tgz`));
-    load(folder);
+  const inFolder = (name, use) =>
+    withFolder("headgate-installed", (folder) => {
+      install(folder, join(out, `${name}-${version}.tgz`));
+      use(folder);
+    });
+  inFolder("headgate-client", load);
+  inFolder("headgate-verify", (folder) => {
+    const use = 'import { readPlan } from "@headgate/verify"; readPlan({}, 1)';
+    run(process.execPath, ["--input-type=module", "--eval", use], { cwd: folder });
   });
-  withFolder("headgate-installed", (folder) => {
-    install(folder, join(out, `headgate-${version}.tgz`));
+  inFolder("headgate", (folder) => {
     const said = run(join(folder, "node_modules/.bin/headgate"), ["--version"], { cwd: folder }).trim();
     if (said !== version) throw new Error(`expected the installed headgate to be ${version}, it says ${said}`);
     run(join(folder, "node_modules/.bin/headgate"), ["check", "node_modules/headgate/deploy/rules"], { cwd: folder });
   });
-  say("both packages install elsewhere, the client loads by import and require, and the command runs");
+  say("all packages install elsewhere and load, the client by import and require, and the command runs");
 }
 
 function install(folder, file) {

@@ -65,8 +65,11 @@ export function sectionOf(changelog, name) {
   return found?.slice(found.indexOf("\n") + 1).trim();
 }
 
-function packagesOf(root) {
-  return readdirSync(join(root, "packages")).map((name) => `packages/${name}`);
+/** The folders of the packages next to the service's own: "packages/client". */
+export function packagesOf(root) {
+  return readdirSync(join(root, "packages"))
+    .toSorted()
+    .map((name) => `packages/${name}`);
 }
 
 function lockWith(text, version, packages) {

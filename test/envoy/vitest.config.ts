@@ -2,8 +2,10 @@
 // Envoy's binary, which support/require-envoy.ts fetches.
 
 import { defineConfig } from "vitest/config";
+import { FROM_SOURCES } from "../support/from-sources.ts";
 
 export default defineConfig({
+  ssr: FROM_SOURCES,
   test: {
     name: "envoy",
     reporters: ["default", "./test/support/run-reporter.ts"],

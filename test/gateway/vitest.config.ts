@@ -2,8 +2,10 @@
 // projects, because it needs programs that are built for minutes; where they can't be had its tests are skipped, said aloud.
 
 import { defineConfig } from "vitest/config";
+import { FROM_SOURCES } from "../support/from-sources.ts";
 
 export default defineConfig({
+  ssr: FROM_SOURCES,
   test: {
     name: "gateway",
     reporters: ["default", "./test/support/run-reporter.ts"],

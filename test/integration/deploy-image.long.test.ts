@@ -5,6 +5,7 @@ import { chmod, lstat, readdir, readFile } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import { promisify } from "node:util";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { PACKAGES } from "../support/own-packages.ts";
 import { type ServiceProcess, startService } from "../support/service-process.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 import { askOnce, openClient } from "../support/test-app.ts";
@@ -172,6 +173,7 @@ describe("the service started from the folder by /bin/ratelimit, as a user who c
 describe("the Dockerfile", () => {
   test("builds by the same script, runs as the same user, and starts the same program", async () => {
     const dockerfile = await readFile(join(ROOT, "deploy/Dockerfile"), "utf8");
+    for (const folder of PACKAGES) expect(dockerfile).toContain(`\nCOPY ${folder}/package.json ${folder}/\n`);
     expect(dockerfile).toMatch(/^RUN node deploy\/build-image-folder\.mjs \/image$/m);
     expect(dockerfile).toMatch(/^COPY --from=build \/image\/app \/app$/m);
     expect(dockerfile).toMatch(/ln -s \/app\/bin\/ratelimit \/bin\/ratelimit$/m);
@@ -185,9 +187,10 @@ describe("the Dockerfile", () => {
     const ignore = await readFile(join(ROOT, ".dockerignore"), "utf8");
     const allowed = [...ignore.matchAll(/^!(.+)$/gm)].map((match) => match[1]);
     const { files } = JSON.parse(await readFile(join(ROOT, "package.json"), "utf8")) as { files: string[] };
-    const copied = files.filter((path) => !/^(?:!.*|dist|docs|examples|deploy\/(?:cases|envoy)|.*\.md)$/.test(path));
-    const manifests = ["package.json", "package-lock.json", "packages/*/package.json"];
-    const needed = [...manifests, "LICENSE", "tsconfig.json", "tsconfig.build.json", "src"];
+    const copied = files.filter((path) => !/^(?:!.*|.*dist|docs|examples|deploy\/(?:cases|envoy)|.*\.md)$/.test(path));
+    const manifests = ["package.json", "package-lock.json"];
+    const ofPackages = ["package.json", "tsconfig.json", "src"].map((path) => `packages/*/${path}`);
+    const needed = [...manifests, ...ofPackages, "LICENSE", "tsconfig.json", "tsconfig.build.json", "src"];
     const own = ["deploy/build-image-folder.mjs", "deploy/bill-of-materials.mjs", "deploy/image"];
     expect(allowed.toSorted()).toEqual([...copied, ...needed, ...own].toSorted());
   });

@@ -4,9 +4,9 @@ import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { basename, dirname, join, resolve } from "node:path";
 import { beforeAll, describe, expect, test } from "vitest";
 import { parse, parseAllDocuments } from "yaml";
+import { readPlan } from "../../packages/verify/src/read-plan.ts";
 import { readSettings, type Settings } from "../../src/settings/settings.ts";
 import { SETTINGS } from "../../src/settings/table.ts";
-import { readPlan } from "../../src/tools/verify/read-plan.ts";
 import { FETCH_MS } from "../support/deploy-tools.ts";
 import {
   type KubeObject,

@@ -15,21 +15,23 @@ import {
 } from "node:fs";
 import { basename, delimiter, join, resolve } from "node:path";
 import { beforeAll, expect, test } from "vitest";
+import { PACKAGES } from "../support/own-packages.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 
 const ROOT = resolve(import.meta.dirname, "../..");
 const VERSION = "98.7.6";
 const RELEASE_MS = 300_000;
+/** The packages next to the service's own, as their files are named. */
+const PACKED = PACKAGES.map((folder) => folder.replace("packages/", "headgate-"));
 const FILES = [
   "NOTES.md",
   "SHA256SUMS",
   `headgate-${VERSION}.sbom.cdx.json`,
   `headgate-${VERSION}.tgz`,
   `headgate-chart-${VERSION}.tgz`,
-  `headgate-client-${VERSION}.sbom.cdx.json`,
-  `headgate-client-${VERSION}.tgz`,
   `headgate-image-${VERSION}.tar.gz`,
-];
+  ...PACKED.flatMap((name) => [`${name}-${VERSION}.sbom.cdx.json`, `${name}-${VERSION}.tgz`]),
+].toSorted();
 
 /** Who commits, and when: archives carry the time of the commit. */
 const IDENTITY = {
@@ -118,7 +120,7 @@ test(
     const { status, said } = release(VERSION, "--out", join(out, "tried"));
     expect(status, said).toBe(0);
     expect(said).toContain(
-      "both packages install elsewhere, the client loads by import and require, and the command runs",
+      "all packages install elsewhere and load, the client by import and require, and the command runs",
     );
     expect(readdirSync(join(out, "tried")).toSorted()).toEqual(FILES);
     const hashed = FILES.filter((name) => name !== "SHA256SUMS").map((name) => {
@@ -139,7 +141,7 @@ test("has the version in each of its files", () => {
     execFileSync("tar", ["xzfO", join(out, "tried", archive), file], { encoding: "utf8" });
   for (const [archive, file] of [
     [`headgate-${VERSION}.tgz`, "package/package.json"],
-    [`headgate-client-${VERSION}.tgz`, "package/package.json"],
+    ...PACKED.map((name) => [`${name}-${VERSION}.tgz`, "package/package.json"] as const),
     [`headgate-image-${VERSION}.tar.gz`, "app/package.json"],
   ] as const) {
     expect(JSON.parse(read(archive, file)), archive).toMatchObject({ version: VERSION, license: "Apache-2.0" });
@@ -178,15 +180,12 @@ test(
     const at = (name: string) => join(out, "published", name);
     const bill = at(`headgate-${VERSION}.sbom.cdx.json`);
     const name = `${IMAGE}:${VERSION}`;
-    const [blob, first, second, ...rest] = published();
-    expect([blob, first, second].map((line) => line?.split(" ").slice(0, 2))).toEqual([
-      ["cosign", "sign-blob"],
-      ["cosign", "attest-blob"],
-      ["cosign", "attest-blob"],
-    ]);
+    const attested = [...PACKED, "image"].map(() => "cosign attest-blob");
+    const signed = published().slice(0, 1 + attested.length);
+    const rest = published().slice(signed.length);
+    expect(signed.map((line) => line.split(" ", 2).join(" "))).toEqual(["cosign sign-blob", ...attested]);
     expect(rest.slice(0, -1)).toEqual([
-      `npm publish --provenance ${at(`headgate-client-${VERSION}.tgz`)}`,
-      `npm publish --provenance ${at(`headgate-${VERSION}.tgz`)}`,
+      ...[...PACKED, "headgate"].map((name) => `npm publish --provenance ${at(`${name}-${VERSION}.tgz`)}`),
       `docker build --file ${repository}/deploy/Dockerfile --tag ${name} ${repository}`,
       `docker push ${name}`,
       `cosign sign --yes ${IMAGE}@sha256:abc`,
@@ -208,7 +207,7 @@ test("can be verified with the files of its page", () => {
   expect(isSigned(at("SHA256SUMS.sigstore.json"), at("SHA256SUMS"))).toBe(true);
   for (const [bill, file] of [
     ["headgate", `headgate-image-${VERSION}.tar.gz`],
-    ["headgate-client", `headgate-client-${VERSION}.tgz`],
+    ...PACKED.map((name) => [name, `${name}-${VERSION}.tgz`] as const),
   ] as const)
     expect(isSigned(at(`${file}.sigstore.json`), at(`${bill}-${VERSION}.sbom.cdx.json`), at(file))).toBe(true);
   const check = () => spawnSync("sha256sum", ["--check", "--quiet", "SHA256SUMS"], { cwd: folder }).status;

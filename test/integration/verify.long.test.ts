@@ -6,10 +6,10 @@ import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { describe, expect, test } from "vitest";
-import type { Algorithm } from "../../src/tools/verify/limit.ts";
-import type { Plan } from "../../src/tools/verify/plan.ts";
-import { reportText } from "../../src/tools/verify/report-text.ts";
-import { verify } from "../../src/tools/verify/verify.ts";
+import type { Algorithm } from "../../packages/verify/src/limit.ts";
+import type { Plan } from "../../packages/verify/src/plan.ts";
+import { reportText } from "../../packages/verify/src/report-text.ts";
+import { verify } from "../../packages/verify/src/verify.ts";
 import { ownProcess, showOnFailure } from "../support/child-processes.ts";
 import { goTool } from "../support/go-tool.ts";
 import { freePort, RedisServer } from "../support/redis-server.ts";
@@ -23,7 +23,7 @@ const now = () => performance.timeOrigin + performance.now();
 
 /** Undefined if the limits of the plan hold, or what was found. */
 async function accusation(plan: Plan): Promise<string | undefined> {
-  const report = await verify(plan, now);
+  const report = await verify(plan);
   if (typeof report === "string") return report;
   return report.isKept ? undefined : reportText(report);
 }

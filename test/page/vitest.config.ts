@@ -2,8 +2,10 @@
 // which support/require-chromium.ts finds or installs.
 
 import { defineConfig } from "vitest/config";
+import { FROM_SOURCES } from "../support/from-sources.ts";
 
 export default defineConfig({
+  ssr: FROM_SOURCES,
   test: {
     name: "page",
     reporters: ["default", "./test/support/run-reporter.ts"],

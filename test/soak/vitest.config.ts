@@ -1,8 +1,10 @@
 // The soak alone: minutes of real time, with what it prints shown as it comes.
 
 import { defineConfig } from "vitest/config";
+import { FROM_SOURCES } from "../support/from-sources.ts";
 
 export default defineConfig({
+  ssr: FROM_SOURCES,
   test: {
     name: "soak",
     reporters: ["default", "./test/support/run-reporter.ts"],

@@ -1,8 +1,8 @@
 // Small rate limiters to verify: right ones, and twenty-four that are wrong in a way of their own. Nothing here is shared with src, whose
 // judge would otherwise share their mistakes.
 
-import type { Limit } from "../../src/tools/verify/limit.ts";
-import type { Plan } from "../../src/tools/verify/plan.ts";
+import type { Limit } from "../../packages/verify/src/limit.ts";
+import type { Plan } from "../../packages/verify/src/plan.ts";
 
 /** What a limiter does wrong. */
 export type Wrong = (typeof WRONG)[number];

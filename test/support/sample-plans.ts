@@ -1,7 +1,7 @@
 // What each wrong limiter of sample-limiter.ts is verified with: a plan that a careful reader of its rules would write.
 
-import type { Algorithm, Limit } from "../../src/tools/verify/limit.ts";
-import type { Plan, PlannedKind } from "../../src/tools/verify/plan.ts";
+import type { Algorithm, Limit } from "../../packages/verify/src/limit.ts";
+import type { Plan, PlannedKind } from "../../packages/verify/src/plan.ts";
 import type { Wrong } from "./sample-limiter.ts";
 
 const BUCKET = limitOf(20, "token_bucket", { burst: 20 });

@@ -1,9 +1,9 @@
 // A run of a plan against a sample limiter in virtual time, over a network that delays.
 
-import type { Call } from "../../src/tools/verify/call.ts";
-import { drawCalls, randomBy } from "../../src/tools/verify/draw.ts";
-import { entriesOf, entriesText, limitsOf, type Plan } from "../../src/tools/verify/plan.ts";
-import type { Run } from "../../src/tools/verify/run-plan.ts";
+import type { Call } from "../../packages/verify/src/call.ts";
+import { drawCalls, randomBy } from "../../packages/verify/src/draw.ts";
+import { entriesOf, entriesText, limitsOf, type Plan } from "../../packages/verify/src/plan.ts";
+import type { Run } from "../../packages/verify/src/run-plan.ts";
 import { SampleLimiter, WRITE_MS, type Wrong } from "./sample-limiter.ts";
 
 const START_MS = 1_790_000_000_123;

@@ -1,7 +1,7 @@
 // A sample limiter behind a real gRPC server for each of its processes.
 
 import * as grpc from "@grpc/grpc-js";
-import type { Plan } from "../../src/tools/verify/plan.ts";
+import type { Plan } from "../../packages/verify/src/plan.ts";
 import { endWithTest } from "./ends.ts";
 import { loadProto } from "./load-proto.ts";
 import { SampleLimiter, WRITE_MS, type Wrong } from "./sample-limiter.ts";

@@ -4,6 +4,7 @@ import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { dirname, relative, resolve } from "node:path";
 import { describe, expect, test } from "vitest";
 import { parse } from "yaml";
+import { readPlan } from "../../packages/verify/src/read-plan.ts";
 import {
   CONFIG_ERROR_CODES,
   REQUEST_ERROR_CODES,
@@ -13,7 +14,6 @@ import {
 import { formatProblem } from "../../src/engine/rules/problems.ts";
 import { type MetricRow, RULE_METRICS } from "../../src/operate/telemetry/metrics.ts";
 import { METRICS } from "../../src/process/app/metrics-table.ts";
-import { readPlan } from "../../src/tools/verify/read-plan.ts";
 import { PACKAGES } from "../support/own-packages.ts";
 import { compileYaml } from "../support/rules.ts";
 

@@ -3,11 +3,11 @@
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { basename, join, resolve } from "node:path";
 import { describe, expect, test } from "vitest";
+import { PACKAGES } from "../support/own-packages.ts";
 import { filesOf, importedFile, importsOf, isOfFile } from "./imports.ts";
 
 const SRC = resolve(import.meta.dirname, "../../src");
 const PAGE = resolve(import.meta.dirname, "../../page");
-const CLIENT = resolve(import.meta.dirname, "../../packages/client/src");
 
 /** Folder (or file) of src -> what it may import from src. A folder may always import itself. */
 const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
@@ -103,8 +103,6 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     "engine/runtime",
     "operate/http/read-asked-limit.ts",
   ],
-  // Neutral: it shares nothing with the service that it judges.
-  "tools/verify": [],
   "tools/cli": [
     "base",
     "engine/domain",
@@ -114,7 +112,6 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     "rule-sources/files",
     "settings",
     "tools/mirror",
-    "tools/verify",
     "operate/telemetry",
     "rule-sources/xds/dump.ts",
     "grpc/transport/load-proto.ts",
@@ -146,16 +143,10 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
 const PACKAGE_HOMES: Readonly<Record<string, readonly string[]>> = {
   ioredis: ["stores/redis"],
   pg: ["stores/postgres"],
-  "@grpc/grpc-js": [
-    "grpc/transport",
-    "tools/cli/ask.ts",
-    "tools/verify/ask-grpc.ts",
-    "rule-sources/xds",
-    "operate/telemetry/traces",
-  ],
-  "@grpc/proto-loader": ["grpc/transport/service-definitions.ts", "tools/verify/ask-grpc.ts"],
+  "@grpc/grpc-js": ["grpc/transport", "tools/cli/ask.ts", "rule-sources/xds", "operate/telemetry/traces"],
+  "@grpc/proto-loader": ["grpc/transport/service-definitions.ts"],
   "@bufbuild/protobuf": ["grpc/rls/json.ts", "grpc/transport/load-proto.ts", "grpc/transport/reflection.ts"],
-  yaml: ["rule-sources/files", "tools/verify/read-plan.ts"],
+  yaml: ["rule-sources/files"],
   pino: ["operate/telemetry/logger.ts", "operate/telemetry/log-output.ts"],
   "prom-client": ["operate/telemetry"],
   "@opentelemetry/api": ["operate/telemetry/traces"],
@@ -167,6 +158,23 @@ const PACKAGE_HOMES: Readonly<Record<string, readonly string[]>> = {
   re2js: ["engine/rules"],
   "temporal-polyfill": ["engine/rules/calendar.ts"],
   commander: ["tools/cli"],
+  // Packages of this repository.
+  "#verify": ["tools/cli/verify.ts"],
+};
+
+/** Package of this repository -> what it may import besides its own files. */
+const PACKAGE_IMPORTS: Readonly<Record<string, readonly string[]>> = {
+  "packages/client": ["@grpc/grpc-js", "node:async_hooks", "node:net"],
+  // Neutral: it shares nothing with the service that it judges.
+  "packages/verify": [
+    "@grpc/grpc-js",
+    "@grpc/proto-loader",
+    "node:child_process",
+    "node:fs",
+    "node:timers/promises",
+    "node:url",
+    "yaml",
+  ],
 };
 
 /** The most specific room of the table that holds the file. */
@@ -233,14 +241,21 @@ describe("layers", () => {
     expect(wrong).toEqual([]);
   });
 
-  test("the client stands alone: its own files, grpc-js, two modules of Node.js, and nothing else", () => {
-    const imported = filesOf(CLIENT).flatMap((file) => importsOf(CLIENT, file));
-    const outside = imported.filter((one) => (isOfFile(one) ? importedFile(CLIENT, one).startsWith("..") : true));
-    expect([...new Set(outside.map(({ to }) => to))].toSorted()).toEqual([
-      "@grpc/grpc-js",
-      "node:async_hooks",
-      "node:net",
-    ]);
+  test.each(PACKAGES)(
+    "%s stands alone: it imports its own files and what is listed, and needs no other package",
+    (name) => {
+      const folder = resolve(SRC, "..", name, "src");
+      const imported = filesOf(folder).flatMap((file) => importsOf(folder, file));
+      const outside = imported.filter((one) => (isOfFile(one) ? importedFile(folder, one).startsWith("..") : true));
+      expect([...new Set(outside.map(({ to }) => to))].toSorted()).toEqual(PACKAGE_IMPORTS[name]);
+      const { dependencies = {} } = JSON.parse(readFileSync(resolve(folder, "../package.json"), "utf8"));
+      expect(Object.keys(dependencies)).toEqual(PACKAGE_IMPORTS[name]?.filter((to) => !to.startsWith("node:")));
+    },
+  );
+
+  test("no file of src names a file of a package: it imports packages by their doors", () => {
+    const wrong = imports.filter((one) => isOfFile(one) && importedFile(SRC, one).startsWith(".."));
+    expect(wrong).toEqual([]);
   });
 
   test("the page stands alone: its own files, and of the service types only", () => {

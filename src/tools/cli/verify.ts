@@ -1,9 +1,8 @@
-// `headgate verify`: options in, report out. The work is in src/tools/verify, which imports nothing of the service.
+// `headgate verify`: options in, report out. The work is in packages/verify.
 
 import { randomInt } from "node:crypto";
 import { readFileSync, writeFileSync } from "node:fs";
 import type { Command } from "commander";
-import { SystemClock } from "../../base/clock.ts";
 import { errorMessage } from "../../base/thrown.ts";
 import { visible, visibleLines } from "../../base/visible.ts";
 import { dropServer, parseAuthority, serverOption, someText, whole } from "./arguments.ts";
@@ -82,11 +81,7 @@ Examples:
 `;
 
 async function run(what: string | undefined, flags: VerifyFlags, terminal: Terminal): Promise<void> {
-  const { readPlan } = await import("../verify/read-plan.ts");
-  const { verify } = await import("../verify/verify.ts");
-  const { junitText, reportText } = await import("../verify/report-text.ts");
-  const clock = new SystemClock();
-  const now = () => clock.nowUs() / 1_000;
+  const { junitText, readPlan, reportText, verify } = await import("#verify");
   try {
     const isFile = isPlan(what);
     const [odd] = Object.keys(flags).filter((name) => isFile && name !== "seed" && name !== "junit");
@@ -94,7 +89,7 @@ async function run(what: string | undefined, flags: VerifyFlags, terminal: Termi
     const plan = isFile ? readFileSync(what, "utf8") : fieldsOf(what, flags);
     const read = readPlan(plan, randomInt(NUMBER_MAX));
     if (!("servers" in read)) return sayTrouble(terminal, visibleLines(read.join("\n")));
-    const report = await verify({ ...read, seed: flags.seed ?? read.seed }, now);
+    const report = await verify({ ...read, seed: flags.seed ?? read.seed });
     if (typeof report === "string") return sayTrouble(terminal, visible(report));
     const { unproven, undecided } = report;
     const aside = undecided === 0 ? "" : `, ${undecided} call${undecided === 1 ? "" : "s"} passed undecided`;

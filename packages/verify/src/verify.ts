@@ -1,5 +1,5 @@
-// Verifies limits through a whole deployment. This folder imports nothing of the service: it knows limits only from the plan, and judges
-// any service that speaks Envoy's protocol.
+// The exports of "@headgate/verify": verifies limits through a whole deployment. It knows limits only from the plan, and judges any service
+// that speaks Envoy's protocol.
 
 import { openGrpc } from "./ask-grpc.ts";
 import { openHttp } from "./ask-http.ts";
@@ -7,10 +7,17 @@ import { assess, type Report } from "./assess.ts";
 import type { Plan } from "./plan.ts";
 import { runPlan } from "./run-plan.ts";
 
-const CONNECT_MS = 3_000;
+export type { Report } from "./assess.ts";
+export type { Plan } from "./plan.ts";
+export { readPlan } from "./read-plan.ts";
+export { junitText, reportText } from "./report-text.ts";
 
-/** Runs the plan. Text says why nothing could be verified. `now`: milliseconds since the Unix epoch that never step back. */
-export async function verify(plan: Plan, now: () => number): Promise<Report | string> {
+const CONNECT_MS = 3_000;
+/** Milliseconds since the Unix epoch that never step back. */
+const now = () => performance.timeOrigin + performance.now();
+
+/** Runs the plan. Text says why nothing could be verified. */
+export async function verify(plan: Plan): Promise<Report | string> {
   const servers = plan.servers.map((server) => (plan.isHttp ? openHttp(server) : openGrpc(server, plan, now)));
   try {
     for (const server of servers) {

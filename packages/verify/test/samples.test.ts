@@ -1,17 +1,17 @@
 // The judge on limiters in virtual time: it accuses no right one, whatever limits, network and clock, and finds the wrong ones.
 
 import { expect, test } from "vitest";
-import { assess } from "../../../src/tools/verify/assess.ts";
-import type { Call } from "../../../src/tools/verify/call.ts";
-import { randomBy } from "../../../src/tools/verify/draw.ts";
-import { parseRate } from "../../../src/tools/verify/limit.ts";
-import type { Plan } from "../../../src/tools/verify/plan.ts";
-import { reportText } from "../../../src/tools/verify/report-text.ts";
-import type { Run } from "../../../src/tools/verify/run-plan.ts";
-import { runs } from "../../support/runs.ts";
-import { WRONG } from "../../support/sample-limiter.ts";
-import { limitOf, planFor, planOf, RIGHT_PLANS } from "../../support/sample-plans.ts";
-import { runOnSample } from "../../support/sample-run.ts";
+import { runs } from "../../../test/support/runs.ts";
+import { WRONG } from "../../../test/support/sample-limiter.ts";
+import { limitOf, planFor, planOf, RIGHT_PLANS } from "../../../test/support/sample-plans.ts";
+import { runOnSample } from "../../../test/support/sample-run.ts";
+import { assess } from "../src/assess.ts";
+import type { Call } from "../src/call.ts";
+import { randomBy } from "../src/draw.ts";
+import { parseRate } from "../src/limit.ts";
+import type { Plan } from "../src/plan.ts";
+import { reportText } from "../src/report-text.ts";
+import type { Run } from "../src/run-plan.ts";
 
 const ALGORITHMS = ["token_bucket", "fixed_window", "sliding_window"] as const;
 

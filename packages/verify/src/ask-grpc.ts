@@ -14,8 +14,8 @@ const OPTIONS = {
   "grpc.use_local_subchannel_pool": 1,
   "grpc.service_config": JSON.stringify({ loadBalancingConfig: [{ round_robin: {} }] }),
 };
-// proto/ is as many levels above src/tools/verify as above dist/tools/verify.
-const PROTO_ROOT = fileURLToPath(new URL("../../../proto/", import.meta.url));
+// The build puts it there; src is as far from it as dist.
+const PROTO_ROOT = fileURLToPath(new URL("../dist/proto/", import.meta.url));
 
 /** The server at `host:port`, with TLS at `https://host:port`. Throws if the plan's certificate can't be used. */
 export function openGrpc(address: string, { certFile, keyFile }: Plan, now: () => number): Asked {
