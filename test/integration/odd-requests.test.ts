@@ -3,7 +3,7 @@
 
 import zlib, { gzipSync } from "node:zlib";
 import { beforeAll, describe, expect, test, vi } from "vitest";
-import { Flag, FrameType } from "../../src/grpc/transport/fast-lane/protocol.ts";
+import { ErrorCode, Flag, FrameType } from "../../src/grpc/transport/fast-lane/protocol.ts";
 import { SHOULD_RATE_LIMIT_PATH as PATH } from "../../src/grpc/transport/load-proto.ts";
 import type { GrpcStatus, UnaryHandler } from "../../src/grpc/unary.ts";
 import { type FastLaneRig, startFastLaneRig } from "../support/fast-lane-rig.ts";
@@ -211,6 +211,7 @@ const SERVED_BODIES: Readonly<Record<string, Buffer>> = {
   "trailers with a NUL": Buffer.concat([whole, trailers([["x-any", "a\0"]])]),
 };
 
+const RESET = frameOf(FrameType.rstStream, 0, 1, wordOf(ErrorCode.internalError));
 const headersOf = (fields: readonly Field[], flags: number = Flag.endHeaders): Buffer =>
   frameOf(FrameType.headers, flags, 1, plainBlock(fields));
 const [firstField, ...otherFields] = callFields(PATH) as [Field, ...Field[]];
@@ -335,6 +336,29 @@ test.each(REFUSED)("both transports refuse in the same way: $name", async ({ byt
 
 test.each(casesOf(SERVED_FIELDS, SERVED_BODIES))("both transports serve $name", async ({ bytes }) => {
   expect(await bothAt(bytes)).toEqual(["answer hello", "answer hello"]);
+});
+
+// An error of a stream that nobody listens to would end the process, and the run of this file.
+test.each([
+  { name: "at once", parts: (headers: Buffer) => [Buffer.concat([headers, RESET])] },
+  { name: "after its answer", parts: (headers: Buffer) => [headers, RESET] },
+])("both transports outlive peers that reset a refused stream $name", async ({ parts }) => {
+  const headers = Object.entries(REFUSED_FIELDS).flatMap(([name, all]) =>
+    all.map((values) => headersOf(fieldsWith(name, ...values))),
+  );
+  for (const { server } of [fastLane, grpcJs]) {
+    for (const bytes of headers) {
+      const peer = peerOf(server.port);
+      peer.greet();
+      for (const [i, part] of parts(bytes).entries()) {
+        peer.send(part, frameOf(FrameType.ping, 0, 0, Buffer.alloc(8)));
+        const pings = () => peer.frames.filter(({ type }) => type === FrameType.ping).length;
+        await peer.until(() => pings() > i || peer.isClosed, "an answer to the ping");
+      }
+      peer.close();
+    }
+    expect(await outcomeAt(server.port, Buffer.concat([headersOf(callFields(PATH)), data(MESSAGE)]))).toMatch("hello");
+  }
 });
 
 // Promise(grpc): Compressed calls are rejected without unpacking a byte.

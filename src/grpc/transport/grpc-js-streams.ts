@@ -77,6 +77,8 @@ export class GrpcJsStreams {
     const listeners = http2.listeners("stream") as ((...args: unknown[]) => void)[];
     http2.removeAllListeners("stream");
     http2.on("stream", (stream: ServerHttp2Stream, headers: IncomingHttpHeaders, ...rest: unknown[]) => {
+      // A peer may reset a stream that never reaches grpc-js. Nobody listening, that error would end the process.
+      stream.on("error", () => undefined);
       const session = stream.session && sessions.get(stream.session);
       if (session === undefined || stream.destroyed || refuseHeaders(stream, headers, this.#served, session.refusal))
         return;
