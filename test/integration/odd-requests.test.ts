@@ -85,7 +85,10 @@ const REFUSED_FIELDS: Values = {
 /** Usual, or odd in what nothing reads. */
 const SERVED_FIELDS: Values = {
   ":scheme": [["https"], ["ftp"]],
-  ":authority": [["a@b"]],
+  ":authority": [
+    ...["a@b", "a_b.c:8081", "[::1]:8081", "outbound|8081||headgate.ns.svc.cluster.local", "outbound|8081|v1|a_b"],
+    ...["extension/headgate/ratelimit", '"#/<>?\\^`{|}', `|${"a".repeat(100)}`],
+  ].map((one) => [one]),
   "content-type": [
     ...["", "+proto", "+json", ";charset=utf-8", "; a=b"].map((more) => [`application/grpc${more}`]),
     ["application/grpc", "text/plain"],
@@ -140,8 +143,8 @@ const DIFFERENT: readonly { why: string; fields: Values; fastLane: string; grpcJ
     grpcJs: "answer hello",
   },
   {
-    why: "nothing reads an authority, so the fast lane takes any",
-    fields: { ":authority": [["a b"]] },
+    why: "nothing reads an authority, so the fast lane takes any, and grpc-js printable ones",
+    fields: { ":authority": [["a b"], ["a\tb"], ["\xe4|"]] },
     fastLane: "answer hello",
     grpcJs: "reset 1",
   },

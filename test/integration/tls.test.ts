@@ -2,15 +2,18 @@
 
 import { once } from "node:events";
 import { copyFileSync } from "node:fs";
+import { type ClientHttp2Session, connect as connectHttp2 } from "node:http2";
 import { join } from "node:path";
 import { connect } from "node:tls";
 import { Client, credentials, status } from "@grpc/grpc-js";
 import { describe, expect, test } from "vitest";
+import { SHOULD_RATE_LIMIT_PATH } from "../../src/grpc/transport/load-proto.ts";
 import { type TlsFileNames, TlsFiles } from "../../src/grpc/transport/tls-files.ts";
 import type { UnaryHandler } from "../../src/grpc/unary.ts";
 import { Authority, type Pair } from "../support/certificates.ts";
 import { closedWithTest } from "../support/ends.ts";
 import { callRaw, openRawClient, startTestServer, type TestServer } from "../support/grpc-test-server.ts";
+import { messageOf } from "../support/http2-peer.ts";
 import { startTestApp, type TestApp } from "../support/test-app.ts";
 
 const ECHO: UnaryHandler = { handle: (message, _deadlineUs, reply) => reply.ok(message) };
@@ -84,6 +87,49 @@ describe("mutual TLS", () => {
   ])("with a required name $name", async ({ carried, code }) => {
     const server = await serve({ clientCaFile: authority.certFile, clientName: "envoy.test" });
     expect(await codeOf(server, authority.issue(...carried))).toBe(code);
+  });
+});
+
+describe("authorities that are no host", () => {
+  /** What calls with these authorities got, one after the other on one connection of nghttp2's. */
+  async function statusesOf(session: ClientHttp2Session, authorities: readonly string[]): Promise<unknown[]> {
+    closedWithTest(session);
+    const statuses: unknown[] = [];
+    for (const authority of authorities) {
+      const stream = session.request({ ...CALL, ":authority": authority });
+      stream.end(messageOf("hello")).resume();
+      stream.on("trailers", (trailers) => statuses.push(trailers["grpc-status"]));
+      stream.on("response", (headers) => {
+        if (headers["grpc-status"] !== undefined) statuses.push(headers["grpc-status"]);
+      });
+      await once(stream, "close");
+    }
+    return statuses;
+  }
+  const CALL = {
+    ":method": "POST",
+    ":path": SHOULD_RATE_LIMIT_PATH,
+    "content-type": "application/grpc",
+    te: "trailers",
+  };
+  // More than a header table holds, and each of them again.
+  const hosts = Array.from({ length: 60 }, (_, i) => `outbound|8081|v${i}|headgate.${"ns.".repeat(i % 20)}svc`);
+  const authorities = ["headgate.test", ...hosts, ...hosts.slice(-20), "a_b", ...hosts].flatMap((one) => [one, one]);
+
+  test("are served in plaintext", async () => {
+    const { target } = await startTestServer(ECHO);
+    expect(await statusesOf(connectHttp2(`http://${target}`), authorities)).toEqual(authorities.map(() => "0"));
+  });
+
+  test.each([
+    { carried: ["envoy.test"], status: "0" },
+    { carried: ["other.test"], status: "16" },
+  ])("get $status by mutual TLS from a client named $carried", async ({ carried, status: expected }) => {
+    const server = await serve({ clientCaFile: authority.certFile, clientName: "envoy.test" });
+    const { key, cert } = authority.issue(...carried);
+    const secure = { ca: authority.cert, key, cert, servername: "headgate.test" };
+    const session = connectHttp2(`https://${server.test.target}`, secure);
+    expect(await statusesOf(session, authorities)).toEqual(authorities.map(() => expected));
   });
 });
 

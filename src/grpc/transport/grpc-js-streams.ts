@@ -10,10 +10,12 @@ import {
   type ServerHttp2Session,
   type ServerHttp2Stream,
 } from "node:http2";
-import type { TLSSocket } from "node:tls";
+import type { Socket } from "node:net";
+import { TLSSocket, Server as TlsServer } from "node:tls";
 import type { Server } from "@grpc/grpc-js";
 import { countsOf } from "../../base/counts.ts";
 import { errorCode } from "../../base/thrown.ts";
+import { RewrittenConnection } from "./grpc-js-connection.ts";
 import { refuseHeaders, type ServedMethods } from "./grpc-js-requests.ts";
 import { fullestOf, type Shedder, shedStreams } from "./shared-bounds.ts";
 import { whyNotNamed } from "./tls-files.ts";
@@ -38,6 +40,8 @@ export class GrpcJsStreams {
   readonly #clientName: string | undefined;
   readonly #served: ServedMethods;
   #shedAt: number;
+  /** The connection that came last. */
+  #accepted: Socket | undefined;
 
   /** At most `max` streams wait. No call of a client whose certificate lacks `clientName` is served; undefined serves all. */
   constructor(max: number, clientName: string | undefined, served: ServedMethods) {
@@ -51,7 +55,10 @@ export class GrpcJsStreams {
   watch(server: Server): void {
     // The only access to the HTTP/2 servers of grpc-js. If a later version renames this property, the server does not start.
     const { http2Servers } = server as unknown as { readonly http2Servers: ReadonlyMap<Http2Server, unknown> };
-    for (const http2 of http2Servers.keys()) this.#sift(http2);
+    for (const http2 of http2Servers.keys()) {
+      this.#rewrite(http2);
+      this.#sift(http2);
+    }
   }
 
   noteOpened(): void {
@@ -65,11 +72,29 @@ export class GrpcJsStreams {
     fullestOf(this.connections, (session) => session.partialBytes)?.end();
   }
 
+  // node:http2 takes any Duplex as a connection, and begins its session before it returns.
+  #rewrite(http2: Http2Server): void {
+    const event = http2 instanceof TlsServer ? "secureConnection" : "connection";
+    const listeners = http2.listeners(event) as ((...args: unknown[]) => void)[];
+    http2.removeAllListeners(event);
+    http2.on(event, (socket: Socket) => {
+      this.#accepted = socket;
+      const isOther = socket instanceof TLSSocket && socket.alpnProtocol !== "h2";
+      const connection = isOther ? socket : new RewrittenConnection(socket);
+      for (const listener of listeners) listener.call(http2, connection);
+    });
+  }
+
+  #whyNotServed(): string | undefined {
+    if (this.#clientName === undefined) return undefined;
+    return whyNotNamed((this.#accepted as TLSSocket).getPeerCertificate().raw, this.#clientName);
+  }
+
   // Most of a stream's cost is grpc-js's. So streams that were read before their connection was ended don't reach it; wrong ones neither.
   #sift(http2: Http2Server): void {
     const sessions = new WeakMap<Http2Session, WatchedSession>();
     http2.on("session", (session: ServerHttp2Session) => {
-      const watched = new WatchedSession(this, session, this.#clientName);
+      const watched = new WatchedSession(this, session, this.#whyNotServed());
       this.connections.add(watched);
       sessions.set(session, watched);
       session.once("close", () => watched.closed());
@@ -96,9 +121,8 @@ class WatchedSession implements Shedder {
   readonly #session: ServerHttp2Session;
   readonly #streams = new Set<ServerHttp2Stream>();
 
-  constructor(all: GrpcJsStreams, session: ServerHttp2Session, clientName: string | undefined) {
-    if (clientName !== undefined)
-      this.refusal = whyNotNamed((session.socket as TLSSocket).getPeerCertificate().raw, clientName);
+  constructor(all: GrpcJsStreams, session: ServerHttp2Session, refusal: string | undefined) {
+    this.refusal = refusal;
     this.#all = all;
     this.#session = session;
     session.once("error", (error) => {
