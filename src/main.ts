@@ -18,6 +18,9 @@ const { version } = JSON.parse(readFileSync(new URL("../package.json", import.me
 /** Longest time, in milliseconds, to write the last lines of the log: nobody may read them. */
 const LAST_LINES_MS = 500;
 
+/** Longest time, in milliseconds, that the process lasts when everything has ended. */
+const HUNG_MS = 2_000;
+
 /** What signals act on. */
 interface Running {
   reload(): Promise<unknown>;
@@ -51,12 +54,15 @@ async function serve(): Promise<void> {
   if (typeof first === "string") {
     // No caller is served yet, and a start may wait long for a store or for rules.
     logger.info({ signal: first }, "stopped during startup");
+    await logOutput.close(LAST_LINES_MS);
     process.exit(0);
   }
   running = first;
   hasStarted();
-  await end(running, await asked, { settings, logger });
+  const signal = await asked;
+  await end(running, signal, { settings, logger });
   await logOutput.close(LAST_LINES_MS);
+  leaveHungWrites(signal);
 }
 
 function askedToEnd(): Promise<NodeJS.Signals> {
@@ -78,6 +84,15 @@ async function end(
   await running.stop({ delays: signal === "SIGTERM" });
   logger.info("done");
   leaveTraces(settings);
+}
+
+/** A write to a file that hangs keeps the process, even from process.exit(). A signal that nobody handles ends it. */
+function leaveHungWrites(signal: NodeJS.Signals): void {
+  const leave = () => {
+    process.removeAllListeners(signal);
+    process.kill(process.pid, signal);
+  };
+  setTimeout(leave, HUNG_MS).unref();
 }
 
 /** Exits although OpenTelemetry's exporter may still retry: the exporter has no way to end a retry, and it keeps the process. */

@@ -77,8 +77,11 @@ async function start(parts: AppParts) {
     /** The ports of the debug pages and of the metrics' second address; undefined where nothing listens. */
     debugPort: pages.debug,
     metricsPort: pages.metrics,
-    /** Reads the rule files now, whether or not the watcher has seen a change. */
-    reload: () => reloader.reload(),
+    /** Reads the rule files now, whether or not the watcher has seen a change, and opens a rotated decision log. */
+    reload: () => {
+      parts.decisionLog?.reopen();
+      return reloader.reload();
+    },
     /**
      * Stops in order: reports that the process is not ready; with `delays`, serves for SHUTDOWN_DELAY more; lets calls under way finish
      * for at most SHUTDOWN_GRACE.

@@ -8,7 +8,7 @@ import { type Settings, secretsOf } from "../settings/settings.ts";
 /** The log, and its end at standard output. */
 export function openLog(settings: Settings, clock: Clock): { readonly logger: Logger; readonly logOutput: LogOutput } {
   const { logLevel: level, logFormat: format } = settings;
-  const logOutput = new LogOutput(1);
+  const logOutput = LogOutput.of(1);
   const write = (line: string) => logOutput.write(line);
   return { logger: createLogger({ level, format, clock, secrets: secretsOf(settings), write }), logOutput };
 }

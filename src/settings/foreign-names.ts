@@ -72,6 +72,11 @@ const FORMER: ReadonlyMap<string, ForeignVariable> = new Map([
     ["parentbased_traceidratio", "parentbased_always_on"],
   ),
   ...named("OTEL_SDK_DISABLED", "use TRACING_ENABLED=false", OFF),
+  ...named("DECISION_LOG_SAMPLE", "DECISION_LOG_RATE bounds the lines per limit", ["1"]),
+  ...named(
+    "DECISION_LOG_FILE_BYTES_MAX DECISION_LOG_FILES",
+    "let logrotate rotate DECISION_LOG_FILE (docs/simulate.md)",
+  ),
   ...named("POSTGRES_UNLOGGED", "tables stay as they are (docs/postgresql.md has the SQL)"),
   ...named("POSTGRES_TIMEOUT", "connecting to PostgreSQL may take 2 s", ["2s"]),
   ...named("STORE_QUEUE_MAX", "at most 16384 takes wait for the store", ["16384"]),

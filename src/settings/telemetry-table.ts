@@ -34,18 +34,12 @@ export const TELEMETRY_SETTINGS = {
   decisionLog: setting("DECISION_LOG", oneOf(["off", "refusals", "all"]), "off").means(
     "Logs refusals or all decisions, for `headgate simulate` (docs/simulate.md).",
   ),
-  decisionLogFile: optional("DECISION_LOG_FILE", PATH).means("File for these lines.", "the process's log"),
-  decisionLogShare: setting("DECISION_LOG_SAMPLE", decimalNumber(0, 1), 1).means(
-    "Share of these decisions that is logged, at random.",
+  decisionLogFile: optional("DECISION_LOG_FILE", PATH).means(
+    "File, pipe or device for these lines (`/dev/stdout`). SIGHUP opens a file again, for logrotate (docs/simulate.md).",
+    "the process's log",
   ),
   decisionLogRate: setting("DECISION_LOG_RATE", wholeNumber(1, 1_000_000), 10).means(
     "Maximum lines per second for each limit, and in a burst. The next line says how many were dropped.",
-  ),
-  decisionLogBytesMax: setting("DECISION_LOG_FILE_BYTES_MAX", wholeNumber(65_536, 1_099_511_627_776), 67_108_864).means(
-    "Maximum bytes of a file. A full file is renamed to `.1`, `.1` to `.2`, and so on.",
-  ),
-  decisionLogFilesMax: setting("DECISION_LOG_FILES", wholeNumber(1, 1_000), 4).means(
-    "Files kept, including the current one.",
   ),
   prometheusPath: setting("PROMETHEUS_PATH", URL_PATH, "/metrics").means("Path of the metrics."),
   prometheusAddress: optional("PROMETHEUS_ADDR", LISTEN_ADDRESS).means(

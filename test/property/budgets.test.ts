@@ -156,7 +156,7 @@ test("the decision log writes them as entries that a simulation asks the same by
       const [rig, other] = [new LimiterRig(rulesOf(rule, marked)), new LimiterRig(rulesOf(rule, marked))];
       const lines: string[] = [];
       const write = (line: string) => lines.push(line) > 0;
-      const log = new DecisionLog({ kind: "all", share: 1, linesPerSecond: 1e9, clock: rig.clock, write });
+      const log = new DecisionLog({ kind: "all", linesPerSecond: 1e9, clock: rig.clock, write });
       const budgets = new BudgetsRig(rig, log);
       const got: unknown[] = [];
       const replayed: unknown[] = [];

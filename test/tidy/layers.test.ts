@@ -147,7 +147,7 @@ const PACKAGE_HOMES: Readonly<Record<string, readonly string[]>> = {
   "@grpc/proto-loader": ["grpc/transport/service-definitions.ts"],
   "@bufbuild/protobuf": ["grpc/rls/json.ts", "grpc/transport/load-proto.ts", "grpc/transport/reflection.ts"],
   yaml: ["rule-sources/files"],
-  pino: ["operate/telemetry/logger.ts", "operate/telemetry/log-output.ts"],
+  pino: ["operate/telemetry/logger.ts"],
   "prom-client": ["operate/telemetry"],
   "@opentelemetry/api": ["operate/telemetry/traces"],
   "@opentelemetry/exporter-trace-otlp-grpc": ["operate/telemetry/traces"],

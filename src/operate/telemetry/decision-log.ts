@@ -1,5 +1,5 @@
-// Writes single decisions, refusals or all, as lines that `headgate simulate` reads. Sampled, and bounded in rate per limit, so that
-// an attack does not write more than an ordinary day.
+// Writes single decisions, refusals or all, as lines that `headgate simulate` reads. Bounded in rate per limit, so that an attack does
+// not write more than an ordinary day.
 
 import type { Clock } from "../../base/clock.ts";
 import { getOrInsert } from "../../base/get-or-insert.ts";
@@ -16,15 +16,11 @@ const LINE_CHARS_MAX = 65_536;
 
 export interface DecisionLogOptions {
   readonly kind: "refusals" | "all";
-  /** Share of the decisions that are written, 0 to 1. */
-  readonly share: number;
   /** Lines per second for each limit, and the burst. */
   readonly linesPerSecond: number;
   readonly clock: Clock;
-  /** Takes a line without its line feed; returns false if there is no room for it. `noteEnd` gets the outcome of lines it took. */
+  /** Takes a line without its line feed; returns false if there is no room for it. */
   readonly write: (line: string, fields: LogFields) => boolean;
-  /** Uniform in 0 to 1; Math.random unless given. */
-  readonly random?: () => number;
 }
 
 /** The rest of one limit's rate. */
@@ -34,25 +30,21 @@ interface Allowance {
   leftOut: number;
 }
 
-/** Writes decisions. `decided` is on the decision path: a call that is not written costs a comparison and a random number. */
+/** Writes decisions. `decided` is on the decision path: a call that is not written costs a comparison. */
 export class DecisionLog {
   readonly #options: DecisionLogOptions;
-  readonly #random: () => number;
   readonly #allowances = new Map<string, Allowance>();
-  /** Lines written, and decisions left out by the rate or by the disk. Decisions that sampling skips count in neither. */
+  /** Lines written, and decisions left out by the rate or by the disk. */
   written = 0;
   leftOut = 0;
 
   constructor(options: DecisionLogOptions) {
     this.#options = options;
-    this.#random = options.random ?? Math.random;
   }
 
   /** Takes a decided call, with the caller's `traceparent`, if there is one, and the call's span, if it is recorded. */
   decided(call: LimitCall, traceparent: string | undefined, span?: SpanIds): void {
-    const { kind, share } = this.#options;
-    if (kind === "refusals" && !call.decision.overLimit) return;
-    if (share < 1 && this.#random() >= share) return;
+    if (this.#options.kind === "refusals" && !call.decision.overLimit) return;
     // The map is bounded: a rule set has few limits, and limits that callers send in requests share one id per domain.
     const allowance = this.#allowanceOf(call.governing?.limit.names.id ?? "");
     const isTaken =
@@ -60,16 +52,11 @@ export class DecisionLog {
       this.#write(decisionLine(call, span ?? { traceId: readTraceparent(traceparent)?.traceId }, allowance.leftOut));
     if (isTaken) {
       allowance.leftOut = 0;
+      this.written++;
     } else {
       allowance.leftOut++;
       this.leftOut++;
     }
-  }
-
-  /** Notes how many of the lines that `write` took are written now, and how many are lost. */
-  noteEnd(written: number, lost: number): void {
-    this.written += written;
-    this.leftOut += lost;
   }
 
   #write(fields: LogFields): boolean {
@@ -97,7 +84,7 @@ export class DecisionLog {
 /**
  * A line. `domain`, `descriptors` and `hits_addend` are the request in the form of a body of /json; `limit` and what follows is of the limit
  * that governs the answer, if there is one; the trace is the call's span's, or else the caller's. `left_out` counts decisions of this
- * limit since its last line that the rate left out, or a disk that is too slow; not those that the disk lost.
+ * limit since its last line that the rate left out, or a disk that is too slow.
  */
 function decisionLine(
   call: LimitCall,

@@ -1,99 +1,79 @@
-// Where lines of the log go: standard output, or what DECISION_LOG_FILE names if it is no ordinary file. A pipe that nobody reads
-// costs lines, never a call: what waits for its reader is bounded, and what is beyond is dropped and counted.
+// Where lines of the log go: standard output, or what DECISION_LOG_FILE names. Lines are written in the background, so a pipe that nobody
+// reads, a full disk or a file that hangs costs lines, never a call: what waits is bounded, what is beyond is dropped and counted.
 
-import { constants, fstatSync, openSync } from "node:fs";
+import { once } from "node:events";
+import { constants, fstatSync, openSync, statSync } from "node:fs";
 import { Socket } from "node:net";
-import { destination } from "pino";
-import { errorCode } from "../../base/thrown.ts";
+import { waitAtMost } from "../../base/wait-at-most.ts";
+import { FileLines, type Lines, type OnTrouble } from "./file-lines.ts";
 
-/** Bytes of lines that wait for room; further lines are dropped. */
+/** Bytes of lines that wait for a reader; further lines are dropped. */
 const BACKLOG_BYTES_MAX = 1_048_576;
 
-type OnEnd = (isWritten: boolean) => void;
-
 export class LogOutput {
-  readonly #write: (line: string) => void;
-  readonly #socket: Socket | undefined;
-  /** Told of each line of `watch`. */
-  #onEnd: OnEnd | undefined;
+  readonly #lines: Lines;
   /** Lines that were lost since the start. */
   dropped = 0;
-  /** Why no line can be written any more; undefined if lines can be. */
-  trouble: string | undefined;
 
-  /** `fd` is open for writing. */
-  constructor(fd: number) {
+  private constructor(linesOf: (onLost: () => void) => Lines) {
+    this.#lines = linesOf(() => this.dropped++);
+  }
+
+  /** Writes to what the process has open. */
+  static of(fd: number, onTrouble: OnTrouble = () => undefined): LogOutput {
     // As bigint, because Node.js's realpath reads the numbers of the last stat: after those of a pipe it would not follow the links of
     // modules (node_modules of pnpm, workspaces).
     const kind = fstatSync(fd, { bigint: true });
     // A thread that waits in a write to a full pipe would keep the process from ending. A socket writes what there is room for.
-    this.#socket = kind.isFIFO() || kind.isSocket() ? new Socket({ fd, readable: false, writable: true }) : undefined;
-    this.#write = this.#socket === undefined ? this.#toFile(fd) : this.#toSocket(this.#socket);
+    if (kind.isFIFO() || kind.isSocket()) return new LogOutput((onLost) => toSocket(fd, onLost));
+    return new LogOutput(() => new FileLines(fd, onTrouble));
   }
 
-  /** Opens a pipe or a device by its path. Throws what `open` throws; a pipe must have a reader. */
-  static open(path: string): LogOutput {
-    return new LogOutput(openSync(path, constants.O_WRONLY | constants.O_APPEND | constants.O_NONBLOCK));
+  /** Opens a file, a pipe or a device by its path. Throws what `open` throws; a pipe must have a reader. */
+  static open(path: string, onTrouble: OnTrouble): LogOutput {
+    const isFile = statSync(path, { throwIfNoEntry: false })?.isFile() ?? true;
+    if (isFile) return new LogOutput(() => FileLines.open(path, onTrouble));
+    return LogOutput.of(openSync(path, constants.O_WRONLY | constants.O_APPEND | constants.O_NONBLOCK), onTrouble);
   }
 
-  /** Takes a line with its line feed. Never throws. */
-  write(line: string): void {
-    this.#write(line);
+  /** Takes a line with its line feed; returns false if it is dropped. Never throws. */
+  write(line: string): boolean {
+    const isTaken = this.#lines.write(line);
+    if (!isTaken) this.dropped++;
+    return isTaken;
   }
 
-  /** Writes lines by `write`, and reports what became of each. */
-  watch(write: () => void, onEnd: OnEnd): void {
-    this.#onEnd = onEnd;
-    write();
-    this.#onEnd = undefined;
+  /** Opens a file again by its path. */
+  reopen(): void {
+    this.#lines.reopen();
   }
 
-  /** Waits at most this long for lines to be written, and drops the rest: it would keep the process alive. */
+  /** Waits at most this long for lines to be written. */
   async close(graceMs: number): Promise<void> {
-    const socket = this.#socket;
-    if (socket === undefined || socket.destroyed) return;
-    if (socket.writableLength > 0) {
-      await new Promise((resolve) => {
-        socket.once("drain", resolve);
-        socket.once("close", resolve);
-        setTimeout(resolve, graceMs);
-      });
-    }
-    socket.destroy();
+    await this.#lines.close(graceMs);
   }
+}
 
-  #drop(onEnd: OnEnd | undefined): void {
-    this.dropped++;
-    onEnd?.(false);
-  }
-
-  // A line is written before the call returns. On a full disk the next ones wait for room.
-  #toFile(fd: number): (line: string) => void {
-    const output = destination({ dest: fd, sync: true, maxLength: BACKLOG_BYTES_MAX });
-    let isDropped = false;
-    output.on("error", () => undefined);
-    output.on("drop", () => {
-      isDropped = true;
-    });
-    return (line) => {
-      isDropped = false;
-      output.write(line);
-      if (isDropped) this.#drop(this.#onEnd);
-      else this.#onEnd?.(true);
-    };
-  }
-
-  #toSocket(socket: Socket): (line: string) => void {
-    socket.on("error", (error) => {
-      this.trouble = errorCode(error) === "EPIPE" ? "nobody reads it any more (EPIPE)" : error.message;
-    });
-    return (line) => {
-      const onEnd = this.#onEnd;
-      if (socket.destroyed || socket.writableLength + line.length > BACKLOG_BYTES_MAX) return this.#drop(onEnd);
+function toSocket(fd: number, onLost: () => void): Lines {
+  const socket = new Socket({ fd, readable: false, writable: true });
+  // Each line that can't be written is counted.
+  socket.on("error", () => undefined);
+  return {
+    write(line) {
+      if (socket.destroyed || socket.writableLength + line.length > BACKLOG_BYTES_MAX) return false;
       socket.write(line, (error) => {
-        if (error) this.#drop(onEnd);
-        else onEnd?.(true);
+        if (error) onLost();
       });
-    };
-  }
+      return true;
+    },
+    reopen: () => undefined,
+    async close(graceMs) {
+      if (!socket.destroyed && socket.writableLength > 0) {
+        const ended = Promise.race([once(socket, "drain"), once(socket, "close")]);
+        await waitAtMost(graceMs, ended).catch(() => undefined);
+      }
+      // What is left would keep the process.
+      socket.destroy();
+    },
+  };
 }

@@ -43,7 +43,7 @@ export const METRICS = {
     "Descriptors in domains without rules.",
   ),
   logLinesDropped: counter("headgate_log_lines_dropped_total", ({ logOutput }) => logOutput?.dropped ?? 0).means(
-    "Lines of the log that were lost: nobody reads the pipe behind standard output, or its disk is full.",
+    "Lines of the log that were lost: nobody reads standard output, or its disk is full or hangs.",
   ),
   decisionLines: counter(
     "headgate_decision_log_lines_total",

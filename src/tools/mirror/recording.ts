@@ -8,7 +8,7 @@ import type { Clock } from "../../base/clock.ts";
 import { ConfigError } from "../../base/errors.ts";
 import { errorCode, fileTrouble } from "../../base/thrown.ts";
 import { isoTime } from "../../base/units.ts";
-import { LineQueue } from "../../operate/telemetry/line-queue.ts";
+import { LineQueue } from "./line-queue.ts";
 
 export const RECORDING_VERSION = 2;
 /** Most bytes of lines that wait for the disk; calls beyond are left out. */
