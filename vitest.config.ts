@@ -30,7 +30,7 @@ export default defineConfig({
         test: {
           ...EVERYWHERE,
           name: "unit",
-          include: ["test/{unit,property,contract,tidy,fuzz}/**/*.test.ts", "packages/*/test/**/*.test.ts"],
+          include: ["test/{unit,property,contract,explore,tidy,fuzz}/**/*.test.ts", "packages/*/test/**/*.test.ts"],
           exclude: [SERVER, LONG],
           globalSetup: [RUN],
           // Most of a file's time would go into a process of its own and loading the same modules again.
