@@ -88,8 +88,8 @@ const ofBoth = ofMemory.filter((file) => !/^(?:stores\/memory|engine\/algorithms
 
 describe("the files of a call in docs/architecture.md", () => {
   test.each([
-    { store: "memory", env: {}, named: ofMemory, count: 23 },
-    { store: "one Redis", env: { REDIS_URL: `127.0.0.1:${redis.port}` }, named: [...ofBoth, ...ofRedis], count: 33 },
+    { store: "memory", env: {}, named: ofMemory, count: 24 },
+    { store: "one Redis", env: { REDIS_URL: `127.0.0.1:${redis.port}` }, named: [...ofBoth, ...ofRedis], count: 34 },
   ])("are those that run with $store", async ({ env, named, count }) => {
     const app = await startTestApp(RULES, env);
     const client = connect(`http://127.0.0.1:${app.grpcPort}`);

@@ -13,7 +13,7 @@ import {
 } from "../../src/engine/domain/stats.ts";
 import type { Take } from "../../src/engine/domain/take.ts";
 import { LimitCall, NO_FINISHER } from "../../src/engine/limiter/call.ts";
-import { TakeFiller } from "../../src/engine/limiter/limiter.ts";
+import { TakeFiller } from "../../src/engine/limiter/fill.ts";
 import { explainRequest } from "../../src/engine/rules/explain.ts";
 import type { DomainRules, RuleSet } from "../../src/engine/rules/rule-set.ts";
 import { addMetadata } from "../../src/grpc/rls/metadata.ts";

@@ -7,7 +7,7 @@ import { AMOUNT_MAX } from "../../src/base/units.ts";
 import { type Limit, OnStoreFailure, Unit } from "../../src/engine/domain/limit.ts";
 import type { Take } from "../../src/engine/domain/take.ts";
 import { LimitCall, NO_FINISHER } from "../../src/engine/limiter/call.ts";
-import { TakeFiller } from "../../src/engine/limiter/limiter.ts";
+import { TakeFiller } from "../../src/engine/limiter/fill.ts";
 import { addDescriptor, CountingStatsBook } from "../support/limiter-rig.ts";
 import { ManualClock } from "../support/manual-clock.ts";
 import { rulesFromYaml } from "../support/rules.ts";

@@ -10,7 +10,7 @@ import type { BucketMemory, Store } from "../domain/store.ts";
 import { GLOBAL_DESCRIPTOR, Kind, Mode, type Take, TakeGroup, Verdict } from "../domain/take.ts";
 import type { RuleSet } from "../rules/rule-set.ts";
 import { LimitCall, NO_FINISHER } from "./call.ts";
-import { TakeFiller } from "./limiter.ts";
+import { TakeFiller } from "./fill.ts";
 import type { FillOptions } from "./question.ts";
 
 /** The buckets asked for. Text is ordinary text, not one-byte. */

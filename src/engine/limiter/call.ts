@@ -3,7 +3,7 @@
 
 import type { StoreError } from "../../base/errors.ts";
 import type { Limit, OnStoreFailure } from "../domain/limit.ts";
-import { type Descriptor, LimitRequest } from "../domain/request.ts";
+import { LimitRequest } from "../domain/request.ts";
 import type { SettleListener } from "../domain/store.ts";
 import { type Take, TakeGroup } from "../domain/take.ts";
 import type { DomainRules, Rule } from "../rules/rule-set.ts";
@@ -32,12 +32,14 @@ export interface AppliedLimit {
 
 /** The limits at run time of callers. */
 export interface CallerLimits {
-  /** Selects a domain. Returns whether it has limits at run time. */
-  begin(domain: string): boolean;
-  /** What applies to a descriptor of the domain, which `rule` matches; undefined if nothing does. */
-  of(rules: DomainRules, descriptor: Descriptor, rule: Rule): AppliedLimit | undefined;
-  /** The store's clock, in microseconds. */
-  nowUs(): number;
+  /** Finds those of a call's descriptors, for the other methods. Returns whether there are any. */
+  find(request: LimitRequest, rules: DomainRules): boolean;
+  /** Whether a descriptor is blocked if a rule with limits matches it. */
+  mayBlock(index: number): boolean;
+  /** What a descriptor's makes of `rule`, which matches it; undefined if it has none. */
+  of(index: number, rule: Rule): AppliedLimit | undefined;
+  /** When they were found, in microseconds of the store's clock; may be 0 if none of them ends. */
+  readonly foundUs: number;
 }
 
 /** Ends calls that were not decided at once: once each, by one of the two. */
@@ -81,11 +83,8 @@ export class LimitCall implements SettleListener {
   globalTake: Take | undefined;
   /** The limit at run time of each descriptor; empty if the domain has none. */
   readonly runtime: (AppliedLimit | undefined)[] = [];
-  /**
-   * True if a descriptor is blocked, or an entry is missing that the domain refuses calls without, so that the call is refused: it pays nothing,
-   * but what it settles or gives back is kept.
-   */
-  isBlocked = false;
+  /** Why no limit is asked: a descriptor is blocked, or an entry is missing that the domain refuses calls without (refusals.ts). */
+  refusal: "blocked" | "incomplete" | undefined;
   /** The key of an entry that the domain requires and no descriptor has; undefined if the call is complete. */
   missing: string | undefined;
   /** The take whose limit the headers show; undefined if no limit was found. */
@@ -122,7 +121,7 @@ export class LimitCall implements SettleListener {
     this.firstTakes.length = 0;
     this.globalTake = undefined;
     if (this.runtime.length > 0) this.runtime.length = 0;
-    this.isBlocked = false;
+    this.refusal = undefined;
     this.missing = undefined;
     this.governing = undefined;
     this.policy = undefined;

@@ -15,7 +15,7 @@ export function combine(call: LimitCall): void {
   const decision = call.decision;
   const globalTake = call.globalTake;
   const globalRefuses = globalTake !== undefined && isOver(globalTake);
-  decision.overLimit = call.group.verdict === Verdict.refused || call.isBlocked;
+  decision.overLimit = call.group.verdict === Verdict.refused || call.refusal !== undefined;
   const hasRuntime = call.runtime.length > 0;
   let governing: Take | undefined = globalRefuses ? globalTake : undefined;
   for (let i = 0; i < call.request.descriptorCount; i++) {
@@ -26,7 +26,7 @@ export function combine(call: LimitCall): void {
     const status = decision.addStatus();
     if (shown === undefined) {
       status.remaining = isUnlimited ? AMOUNT_MAX : 0;
-      status.overLimit = applied?.blocked !== undefined || isRefusedIncomplete(call);
+      status.overLimit = applied?.blocked !== undefined || call.refusal === "incomplete";
       continue;
     }
     showTake(status, shown, shown.mode !== Mode.blocked && isShadowRule(call, shown));
@@ -51,11 +51,6 @@ export function wouldRefuse(call: LimitCall, quotaMode: boolean): boolean {
     fold.add(kind, isAnyOver(call.group, first, end));
   }
   return fold.refuses(call.group.hasSpareQuota);
-}
-
-/** Whether the call is refused because it lacks a required entry. */
-export function isRefusedIncomplete({ isBlocked, missing }: LimitCall): boolean {
-  return isBlocked && missing !== undefined;
 }
 
 function showTake(status: Status, take: Take, isShadow: boolean): void {

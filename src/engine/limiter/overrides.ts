@@ -21,11 +21,10 @@ import { type Descriptor, textOf } from "../domain/request.ts";
 import type { StatsBook } from "../domain/stats.ts";
 import { limitKeySuffix, shownValue, writeBaseKey } from "../rules/bucket-key.ts";
 import type { MatchWork } from "../rules/match.ts";
-import { findRule, hidesValues } from "../rules/match.ts";
+import { hidesValues } from "../rules/match.ts";
 import { LOW_LABEL, priorityOf } from "../rules/priority.ts";
 import type { DomainRules, Rule } from "../rules/rule-set.ts";
 import { DEBT_BURSTS_DEFAULT } from "../rules/schema.ts";
-import { waitsForAdmission } from "./blocks.ts";
 import type { LimitCall } from "./call.ts";
 import { addTake, type FillOptions, leavesAlone, type Question } from "./question.ts";
 
@@ -43,13 +42,15 @@ export class OverrideFiller {
     this.#work = work;
   }
 
-  /** Adds the takes of the override and of the rule's `concurrent`. Throws RequestError for an unknown unit. */
+  /** Adds the takes of the override and of its rule's `concurrent`. Throws RequestError for an unknown unit. */
   fill(call: LimitCall, rules: DomainRules, question: Question): void {
     const { descriptor, index } = question;
-    const rule = this.#overridden(rules, descriptor);
-    question.read(call.request, rules, rule);
-    call.rules[index] = rule;
-    if (call.isBlocked && waitsForAdmission(question)) return;
+    if (rules.counters !== undefined) {
+      // With counters an override replaces the whole rule.
+      question.read(call.request, rules, undefined);
+      call.rules[index] = undefined;
+    }
+    const { rule } = question;
     const limit = this.#limits.limitOf(descriptor, rules, rule);
     const hashesValues = rule?.hashesValues ?? hidesValues(rules, descriptor, this.#work);
     const { counters } = this.#options;
@@ -65,11 +66,6 @@ export class OverrideFiller {
       if (other.isConcurrent) this.#add(call, rules, question, other, hashesValues);
       else if (this.#options.countsNothing !== true) other.stats.withoutHits++;
     }
-  }
-
-  /** The rule whose amounts the override replaces; undefined without one, and always in domains with counters. */
-  #overridden(rules: DomainRules, descriptor: Descriptor): Rule | undefined {
-    return rules.counters === undefined ? findRule(rules, descriptor, this.#matched, this.#work) : undefined;
   }
 
   #add(call: LimitCall, rules: DomainRules, question: Question, limit: Limit, hashesValues: boolean): void {

@@ -85,6 +85,11 @@ export class Question {
     this.#options = options;
   }
 
+  /** True for a descriptor that waits for an answer: what is given back, reported or settled was admitted before. */
+  get waitsForAdmission(): boolean {
+    return this.mode === Mode.pay || this.mode === Mode.peek;
+  }
+
   begin(request: LimitRequest, index: number): void {
     const descriptor = request.descriptors[index] as Descriptor;
     this.index = index;

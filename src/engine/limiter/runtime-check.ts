@@ -58,7 +58,7 @@ export function findCaller(rules: RuleSet, limits: RuntimeLimits, asked: AskedCa
   const entries = entriesOf(asked, domain);
   // Includes the tier, which is not part of the key, so that the words describe the limits of a call.
   const descriptor = descriptorOf(entries);
-  const row = domain !== undefined && limits.begin(name) ? limits.row(domain, descriptor) : undefined;
+  const row = domain === undefined ? undefined : limits.row(domain, descriptor);
   const hides = domain !== undefined && hidesValues(domain, descriptor);
   const shown = entries.filter(([key]) => domain?.costEntries.has(key) !== true).map((entry) => hidden(entry, hides));
   const key = row?.key ?? keyText({ domain: name, entries: shown });

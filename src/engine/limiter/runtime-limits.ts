@@ -1,11 +1,12 @@
 // Finds the limits at run time (engine/runtime) of a call's descriptors, and keeps what they make of the rules.
 
 import type { Clock } from "../../base/clock.ts";
-import { Descriptor } from "../domain/request.ts";
+import { Descriptor, type LimitRequest } from "../domain/request.ts";
 import { shownValue } from "../rules/bucket-key.ts";
 import { hidesValues } from "../rules/match.ts";
 import type { DomainRules, Rule } from "../rules/rule-set.ts";
-import type { RuntimeRow, RuntimeTable } from "../runtime/runtime-table.ts";
+import { isInForce, type RuntimeLimit } from "../runtime/runtime-limit.ts";
+import type { DomainRows, RuntimeRow, RuntimeTable } from "../runtime/runtime-table.ts";
 import { apply } from "./applied-limit.ts";
 import type { AppliedLimit, CallerLimits } from "./call.ts";
 
@@ -17,7 +18,9 @@ export class RuntimeLimits implements CallerLimits {
   readonly table: RuntimeTable;
   readonly #clock: Clock;
   readonly #hiddenDescriptor = new Descriptor();
-  #domain: ReturnType<RuntimeTable["domain"]>;
+  /** By descriptor of the latest call: its row, if that does something. */
+  readonly #found: (RuntimeRow | undefined)[] = [];
+  foundUs = 0;
   /** Rows that have something applied. */
   readonly #applied: RuntimeRow[] = [];
   /** By value: callers on one plan have the same text. */
@@ -28,27 +31,48 @@ export class RuntimeLimits implements CallerLimits {
     this.#clock = clock;
   }
 
-  begin(domain: string): boolean {
-    this.#domain = this.table.domain(domain);
-    return this.#domain !== undefined;
+  find({ descriptors, descriptorCount }: LimitRequest, rules: DomainRules): boolean {
+    const domain = this.table.domain(rules.domain);
+    if (domain === undefined) return false;
+    let isFound = false;
+    this.foundUs = 0;
+    for (let i = 0; i < descriptorCount; i++) {
+      const row = this.#row(rules, domain, descriptors[i] as Descriptor);
+      this.#found[i] = row?.limit !== undefined && this.#isInForce(row.limit) ? row : undefined;
+      isFound ||= this.#found[i] !== undefined;
+    }
+    return isFound;
   }
 
+  mayBlock(index: number): boolean {
+    return this.#found[index]?.limit?.change.kind === "block";
+  }
+
+  of(index: number, rule: Rule): AppliedLimit | undefined {
+    const row = this.#found[index];
+    if (row?.limit === undefined) return undefined;
+    const known = row.applied as AppliedLimit | undefined;
+    return known?.of === rule ? known : this.#apply(row, row.limit, rule);
+  }
+
+  /** The store's clock, in microseconds. */
   nowUs(): number {
     return this.#clock.nowUs() + this.table.clockOffsetUs;
   }
 
-  of(rules: DomainRules, descriptor: Descriptor, rule: Rule): AppliedLimit | undefined {
-    const row = this.row(rules, descriptor);
-    if (row?.limit === undefined || row.limit.change.kind === "none") return undefined;
-    const known = row.applied as AppliedLimit | undefined;
-    const applied = known?.of === rule ? known : this.#apply(row, rule);
-    return applied.untilUs === 0 || this.nowUs() < applied.untilUs ? applied : undefined;
+  /** The row of a descriptor's caller, whether or not it does anything. */
+  row(rules: DomainRules, descriptor: Descriptor): RuntimeRow | undefined {
+    const domain = this.table.domain(rules.domain);
+    return domain === undefined ? undefined : this.#row(rules, domain, descriptor);
   }
 
-  /** The row of a descriptor's caller, in the domain of `begin`: as the rules show its values now, or as they did before an edit. */
-  row(rules: DomainRules, descriptor: Descriptor): RuntimeRow | undefined {
-    const domain = this.#domain;
-    if (domain === undefined) return undefined;
+  #isInForce(limit: RuntimeLimit): boolean {
+    if (limit.untilUs > 0 && this.foundUs === 0) this.foundUs = this.nowUs();
+    return isInForce(limit, this.foundUs);
+  }
+
+  /** The row: as the rules show the descriptor's values now, or as they did before an edit. */
+  #row(rules: DomainRules, domain: DomainRows, descriptor: Descriptor): RuntimeRow | undefined {
     const { costEntries } = rules;
     // Hashing costs more than all the rest, so it is left out for keys without hidden values.
     const mayBeHidden = domain.hidden.size > 0 && domain.hidden.has(descriptor.keys[0] as string);
@@ -70,9 +94,9 @@ export class RuntimeLimits implements CallerLimits {
     return this.#hiddenDescriptor;
   }
 
-  #apply(row: RuntimeRow, rule: Rule): AppliedLimit {
+  #apply(row: RuntimeRow, limit: RuntimeLimit, rule: Rule): AppliedLimit {
     let applied = this.#byValue.get(row.value);
-    if (applied?.of !== rule) applied = apply(row.limit as NonNullable<RuntimeRow["limit"]>, rule);
+    if (applied?.of !== rule) applied = apply(limit, rule);
     if (this.#applied.length >= KEPT_MAX) {
       for (const each of this.#applied) each.applied = undefined;
       this.#applied.length = 0;

@@ -49,7 +49,7 @@ interface ReadValue {
 }
 
 /** Rows of one domain. */
-interface DomainRows {
+export interface DomainRows {
   readonly hash: number;
   rows: number;
   /** How many have hidden values, by their first key. */

@@ -5,7 +5,7 @@ import { divideUp, MICROS_PER_SECOND } from "../../base/units.ts";
 import { ALGORITHM_NAMES, type Limit, quotaOf } from "../../engine/domain/limit.ts";
 import { GLOBAL_DESCRIPTOR, isOver, Mode, type Take } from "../../engine/domain/take.ts";
 import type { Decision, LimitCall } from "../../engine/limiter/call.ts";
-import { canPassLater, isRefusedIncomplete, resetSecondsOf, retryAfterSeconds } from "../../engine/limiter/decision.ts";
+import { canPassLater, resetSecondsOf, retryAfterSeconds } from "../../engine/limiter/decision.ts";
 import type { HeaderDialect } from "../../settings/header-dialects.ts";
 
 export interface HeaderOptions {
@@ -58,7 +58,7 @@ const ADD: Readonly<Record<HeaderDialect, AddHeaders>> = {
 /** Why the call is refused, the value of X-RateLimit-Reason; empty if no limit refused it and no entry is missing. */
 export function reasonOf(call: LimitCall): string {
   const { governing } = call;
-  if (isRefusedIncomplete(call) && !(governing !== undefined && isOver(governing))) return "required_entry_missing";
+  if (call.refusal === "incomplete" && !(governing !== undefined && isOver(governing))) return "required_entry_missing";
   return governing === undefined ? "" : reasonOfTake(governing);
 }
 

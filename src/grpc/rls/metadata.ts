@@ -11,7 +11,7 @@ import {
 import { type Descriptor, textOf } from "../../engine/domain/request.ts";
 import { GLOBAL_DESCRIPTOR, isOver, Outcome, Source, type Take } from "../../engine/domain/take.ts";
 import type { LimitCall } from "../../engine/limiter/call.ts";
-import { canPassLater, isRefusedIncomplete, overShadow, resetSecondsOf } from "../../engine/limiter/decision.ts";
+import { canPassLater, overShadow, resetSecondsOf } from "../../engine/limiter/decision.ts";
 import { shownValues } from "../../engine/limiter/shown-values.ts";
 import { reasonOf, reasonOfTake } from "./headers.ts";
 
@@ -103,7 +103,7 @@ function ownFields(call: LimitCall): Record<string, unknown> {
   if (take !== undefined && isOver(take)) fields.reason = reasonOfTake(take);
   if (call.missing !== undefined) {
     fields.missing = textOf(call.missing);
-    if (isRefusedIncomplete(call)) fields.reason ??= reasonOf(call);
+    if (call.refusal === "incomplete") fields.reason ??= reasonOf(call);
   }
   const kind = call.runtime.length === 0 ? undefined : runtimeKind(call, take);
   if (kind !== undefined) fields.runtime_limit = kind;

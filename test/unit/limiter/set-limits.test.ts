@@ -13,6 +13,7 @@ descriptors:
   - { key: user, tier: { entry: plan, default: free } }
   - { key: ghost, shadow_mode: true, rate_limit: { requests_per_unit: 5, unit: hour } }
   - { key: tenant, rate_limit: { requests_per_unit: 5, unit: hour } }
+  - { key: tokens, post_paid: true, rate_limit: { requests_per_unit: 100, unit: hour } }
 limits:
   free: { unlimited: true }
   paid: [{ requests_per_unit: 3, unit: hour }]
@@ -60,3 +61,41 @@ test("a call is reused without what was set for the caller before", () => {
   rig.limiter.decide(call, Number.POSITIVE_INFINITY);
   expect(shown()).toMatchObject({ overLimit: false, limit: undefined, remaining: 0, hasReset: false, resetSeconds: 0 });
 });
+
+// Each part of a call with a blocked caller, in every order: the block refuses the call, its reports are kept, the rest is not asked.
+const PARTS = [
+  { entries: { tenant: "blocked" } },
+  { entries: { tenant: "other" } },
+  { entries: { tokens: "x" }, hits: 7 },
+  { entries: { nobody: "x" } },
+] as const;
+
+test.each(orders([0, 1, 2, 3]).map((order) => ({ order })))(
+  "a call with a blocked caller is answered and counted alike in the order $order",
+  ({ order }) => {
+    const rig = rigOf();
+    rig.set({ tenant: "blocked" }, BLOCK);
+    const call = rig.begin(
+      order.map((part) => PARTS[part] as (typeof PARTS)[number]),
+      0,
+      "edge",
+    );
+    rig.limiter.decide(call, Number.POSITIVE_INFINITY);
+    expect(call.decision.overLimit).toBe(true);
+    const shown = call.decision.statuses.map(({ overLimit, remaining }) => [overLimit, remaining]);
+    expect(order.map((_, part) => shown[order.indexOf(part)])).toEqual([
+      [true, 0],
+      [false, 0],
+      [false, 93],
+      [false, 0],
+    ]);
+    expect(call.unmatched).toEqual([order.indexOf(3)]);
+    expect(call.domain?.stats.descriptors).toBe(1);
+    expect(rig.statsBook.stats.get("edge|tenant|")).toMatchObject({ totalHits: 0 });
+  },
+);
+
+function orders(parts: readonly number[]): readonly (readonly number[])[] {
+  if (parts.length < 2) return [parts];
+  return parts.flatMap((part) => orders(parts.filter((each) => each !== part)).map((rest) => [part, ...rest]));
+}

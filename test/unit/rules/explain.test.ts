@@ -7,7 +7,7 @@ import { OnStoreFailure } from "../../../src/engine/domain/limit.ts";
 import { oneByteOf, textOf, type WrittenEntry } from "../../../src/engine/domain/request.ts";
 import type { Take } from "../../../src/engine/domain/take.ts";
 import { LimitCall, NO_FINISHER } from "../../../src/engine/limiter/call.ts";
-import { TakeFiller } from "../../../src/engine/limiter/limiter.ts";
+import { TakeFiller } from "../../../src/engine/limiter/fill.ts";
 import { explainRequest } from "../../../src/engine/rules/explain.ts";
 import { TRIED_MAX } from "../../../src/engine/rules/explain-tried.ts";
 import { findRule } from "../../../src/engine/rules/match.ts";
