@@ -1,4 +1,4 @@
-// What the engine uses of Node.js beyond JavaScript and Buffer. A page that runs the engine in a browser (site/playground) provides
+// What the engine uses of Node.js beyond JavaScript and Buffer. A page that runs the engine in a browser (playground) provides
 // `process.getBuiltinModule` with just these modules, so nothing is replaced when it is bundled.
 
 const builtin = process.getBuiltinModule;

@@ -10,6 +10,7 @@ const FOLDERS = [
   "src",
   ...PACKAGES.flatMap((folder) => [`${folder}/src`, `${folder}/test`]),
   "page",
+  "playground",
   "lua",
   "sql",
   "test",
