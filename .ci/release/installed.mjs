@@ -12,10 +12,12 @@ export function tryPackages(out, version) {
       use(folder);
     });
   inFolder("headgate-client", load);
-  inFolder("headgate-verify", (folder) => {
-    const use = 'import { readPlan } from "@headgate/verify"; readPlan({}, 1)';
-    run(process.execPath, ["--input-type=module", "--eval", use], { cwd: folder });
-  });
+  const asModule = (use) => (folder) => run(process.execPath, ["--input-type=module", "--eval", use], { cwd: folder });
+  inFolder(
+    "headgate-fast-lane",
+    asModule('import { serve } from "@headgate/fast-lane"; (await serve({ methods: [] })).drain(0)'),
+  );
+  inFolder("headgate-verify", asModule('import { readPlan } from "@headgate/verify"; readPlan({}, 1)'));
   inFolder("headgate", (folder) => {
     const said = run(join(folder, "node_modules/.bin/headgate"), ["--version"], { cwd: folder }).trim();
     if (said !== version) throw new Error(`expected the installed headgate to be ${version}, it says ${said}`);

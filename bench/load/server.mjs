@@ -12,7 +12,7 @@ const { SystemClock } = await loadDist("base/clock.js");
 const { HealthState } = await loadDist("base/health.js");
 const { SHOULD_RATE_LIMIT_PATH } = await loadDist("grpc/transport/load-proto.js");
 const { startGrpcServer } = await loadDist("grpc/transport/grpc-server.js");
-const { startFastLane } = await loadDist("grpc/transport/fast-lane/fast-lane-server.js");
+const { startFastLane } = await loadDist("grpc/transport/fast-lane.js");
 const { TlsFiles } = await loadDist("grpc/transport/tls-files.js");
 
 /** Sends about as much as the service. */

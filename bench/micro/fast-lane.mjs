@@ -8,14 +8,14 @@ import { loadDist } from "../load/dist.mjs";
 import { openService } from "../load/service.mjs";
 
 const { SystemClock } = await loadDist("base/clock.js");
-const { Connection } = await loadDist("grpc/transport/fast-lane/connection.js");
-const { HpackEncoder } = await loadDist("grpc/transport/fast-lane/hpack/encoder.js");
-const { FrameIntake } = await loadDist("grpc/transport/fast-lane/frame-intake.js");
-const { Http2Server } = await loadDist("grpc/transport/fast-lane/http2-server.js");
-const { writeFrameHead } = await loadDist("grpc/transport/fast-lane/sender.js");
-const { Flag, FrameType, Setting } = await loadDist("grpc/transport/fast-lane/protocol.js");
+const { Connection } = await loadDist("../packages/fast-lane/dist/connection.js");
+const { HpackEncoder } = await loadDist("../packages/fast-lane/dist/hpack/encoder.js");
+const { FrameIntake } = await loadDist("../packages/fast-lane/dist/frame-intake.js");
+const { Http2Server } = await loadDist("../packages/fast-lane/dist/http2-server.js");
+const { writeFrameHead } = await loadDist("../packages/fast-lane/dist/sender.js");
+const { Flag, FrameType, Setting } = await loadDist("../packages/fast-lane/dist/protocol.js");
 const { SHOULD_RATE_LIMIT_PATH } = await loadDist("grpc/transport/load-proto.js");
-const { UnaryCalls } = await loadDist("grpc/transport/fast-lane/grpc-call.js");
+const { UnaryCalls } = await loadDist("../packages/fast-lane/dist/grpc-call.js");
 
 /** Calls in one read of the socket, as h2load sends them with 50 streams. */
 const CALLS_PER_READ = 50;

@@ -4,10 +4,10 @@
 import { median, printTable } from "../harness/report.mjs";
 import { loadDist } from "../load/dist.mjs";
 
-const { HpackDecoder } = await loadDist("grpc/transport/fast-lane/hpack/decoder.js");
-const { HpackEncoder } = await loadDist("grpc/transport/fast-lane/hpack/encoder.js");
-const { HeaderList } = await loadDist("grpc/transport/fast-lane/hpack/header-list.js");
-const { HeaderMemory, readHead, RequestHead, Route } = await loadDist("grpc/transport/fast-lane/header-blocks.js");
+const { HpackDecoder } = await loadDist("../packages/fast-lane/dist/hpack/decoder.js");
+const { HpackEncoder } = await loadDist("../packages/fast-lane/dist/hpack/encoder.js");
+const { HeaderList } = await loadDist("../packages/fast-lane/dist/hpack/header-list.js");
+const { HeaderMemory, readHead, RequestHead, Route } = await loadDist("../packages/fast-lane/dist/header-blocks.js");
 
 const PATH = "/envoy.service.ratelimit.v3.RateLimitService/ShouldRateLimit";
 const KNOWN = { methods: new Map([[PATH, { path: PATH, handler: undefined }]]), others: new Map() };

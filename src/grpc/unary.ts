@@ -58,6 +58,16 @@ export interface UnaryMethod {
 export const UNSERVED_REASONS = ["compressed", "rls_v2", "rls_lyft", "unknown_method"] as const;
 export type UnservedReason = (typeof UNSERVED_REASONS)[number];
 
+const OLD_PROTOCOLS: ReadonlyMap<string, UnservedReason> = new Map([
+  ["/envoy.service.ratelimit.v2.RateLimitService/ShouldRateLimit", "rls_v2"],
+  ["/pb.lyft.ratelimit.RateLimitService/ShouldRateLimit", "rls_lyft"],
+]);
+
+/** Why a method that is not served may be asked for. */
+export function whyUnknown(path: string): UnservedReason {
+  return OLD_PROTOCOLS.get(path) ?? "unknown_method";
+}
+
 /** What the transport reports; must not throw. */
 export interface TransportObserver {
   /** A handler threw or replied twice, or its reply could not be sent: an internal error. */

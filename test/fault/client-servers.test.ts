@@ -4,8 +4,8 @@
 import { createServer, type Socket } from "node:net";
 import { expect, test } from "vitest";
 import { createLimiter } from "../../packages/client/src/client.ts";
-import { HpackEncoder } from "../../src/grpc/transport/fast-lane/hpack/encoder.ts";
-import { ErrorCode, Flag, FrameType, PREFACE } from "../../src/grpc/transport/fast-lane/protocol.ts";
+import { HpackEncoder } from "../../packages/fast-lane/src/hpack/encoder.ts";
+import { ErrorCode, Flag, FrameType, PREFACE } from "../../packages/fast-lane/src/protocol.ts";
 import { closedWithTest } from "../support/ends.ts";
 import { frameOf, settingsOf, wordOf } from "../support/http2-peer.ts";
 import { listen } from "../support/listen.ts";

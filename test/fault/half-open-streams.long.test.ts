@@ -4,7 +4,7 @@
 import { connect as connectHttp2 } from "node:http2";
 import { connect, type Socket } from "node:net";
 import { beforeAll, describe, expect, test } from "vitest";
-import { Flag, FrameType, PREFACE, Setting } from "../../src/grpc/transport/fast-lane/protocol.ts";
+import { Flag, FrameType, PREFACE, Setting } from "../../packages/fast-lane/src/protocol.ts";
 import { HEALTH_SERVICE, SHOULD_RATE_LIMIT_PATH } from "../../src/grpc/transport/load-proto.ts";
 import { Figures } from "../soak/figures.ts";
 import { callFields, frameOf, messageOf, plainBlock, settingsOf } from "../support/http2-peer.ts";

@@ -2,7 +2,7 @@
 
 import { connect, type Socket } from "node:net";
 import { expect, test } from "vitest";
-import { Flag, FrameType, PREFACE } from "../../src/grpc/transport/fast-lane/protocol.ts";
+import { Flag, FrameType, PREFACE } from "../../packages/fast-lane/src/protocol.ts";
 import { SHOULD_RATE_LIMIT_PATH } from "../../src/grpc/transport/load-proto.ts";
 import { Figures } from "../soak/figures.ts";
 import { endWithTest } from "../support/ends.ts";

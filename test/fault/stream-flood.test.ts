@@ -3,7 +3,7 @@
 
 import { connect, type Socket } from "node:net";
 import { describe, expect, test } from "vitest";
-import { Flag, FrameType, PREFACE } from "../../src/grpc/transport/fast-lane/protocol.ts";
+import { Flag, FrameType, PREFACE } from "../../packages/fast-lane/src/protocol.ts";
 import { SHOULD_RATE_LIMIT_PATH as PATH } from "../../src/grpc/transport/load-proto.ts";
 import { endWithTest } from "../support/ends.ts";
 import { ECHO, type FastLaneRig, startFastLaneRig } from "../support/fast-lane-rig.ts";
@@ -11,7 +11,7 @@ import { callFields, frameOf, messageOf, plainBlock, settingsOf, wordOf } from "
 import { onThisMachine, TurnWatch } from "../support/turn-watch.ts";
 
 // Of processor time, of which a turn takes 1 to 17, and that which reads a burst 25. What a turn costs doubles where others use the processor's
-// caches; how much work a turn does is counted in test/property/stream-shares.test.ts.
+// caches; how much work a turn does is counted in packages/fast-lane/test/stream-shares.test.ts.
 const TURN_MS_MAX = 50;
 /** A flooder comes again at once, so often at most. The flood whose longest turn is shortest counts: a garbage collection may fall into one. */
 const FLOODS_EACH = 3;

@@ -1,7 +1,7 @@
 // A deployment with limits that match no call: the running service names each with its cause.
 
 import { expect, test } from "vitest";
-import { FrameType } from "../../src/grpc/transport/fast-lane/protocol.ts";
+import { FrameType } from "../../packages/fast-lane/src/protocol.ts";
 import { SHOULD_RATE_LIMIT_PATH } from "../../src/grpc/transport/load-proto.ts";
 import { requestAbout } from "../support/callers.ts";
 import { frameOf, peerOf, wordOf } from "../support/http2-peer.ts";

@@ -2,7 +2,7 @@
 // they are answered. The first must cost the others nothing.
 
 import { expect, test } from "vitest";
-import { Flag, FrameType, Setting } from "../../src/grpc/transport/fast-lane/protocol.ts";
+import { Flag, FrameType, Setting } from "../../packages/fast-lane/src/protocol.ts";
 import { SHOULD_RATE_LIMIT_PATH as PATH } from "../../src/grpc/transport/load-proto.ts";
 import { type FastLaneRig, startFastLaneRig } from "../support/fast-lane-rig.ts";
 import { callFields, frameOf, type Http2Peer, messageOf, type SeenFrame, wordOf } from "../support/http2-peer.ts";

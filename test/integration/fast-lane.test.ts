@@ -1,11 +1,11 @@
 // The fast lane over real sockets, frame by frame: windows, header blocks, streams, prefaces, and how
-// connections end. What any gRPC server does is in fast-lane-same-suite.test.ts, attacks in fast-lane-attacks.test.ts.
+// connections end. What any gRPC server does is in fast-lane-same-suite.test.ts, attacks in attacks.server.test.ts.
 
 import { connect } from "node:net";
 import { connect as connectTls } from "node:tls";
 import { describe, expect, test } from "vitest";
-import type { FastLaneOptions } from "../../src/grpc/transport/fast-lane/fast-lane-server.ts";
-import { Flag, FrameType, PREFACE, Setting } from "../../src/grpc/transport/fast-lane/protocol.ts";
+import { Flag, FrameType, PREFACE, Setting } from "../../packages/fast-lane/src/protocol.ts";
+import type { FastLaneOptions } from "../../src/grpc/transport/fast-lane.ts";
 import { SHOULD_RATE_LIMIT_PATH as PATH } from "../../src/grpc/transport/load-proto.ts";
 import { TlsFiles } from "../../src/grpc/transport/tls-files.ts";
 import type { UnaryHandler, UnaryReply } from "../../src/grpc/unary.ts";

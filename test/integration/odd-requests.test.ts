@@ -3,7 +3,7 @@
 
 import zlib, { gzipSync } from "node:zlib";
 import { beforeAll, describe, expect, test, vi } from "vitest";
-import { ErrorCode, Flag, FrameType } from "../../src/grpc/transport/fast-lane/protocol.ts";
+import { ErrorCode, Flag, FrameType } from "../../packages/fast-lane/src/protocol.ts";
 import { SHOULD_RATE_LIMIT_PATH as PATH } from "../../src/grpc/transport/load-proto.ts";
 import type { GrpcStatus, UnaryHandler } from "../../src/grpc/unary.ts";
 import { type FastLaneRig, startFastLaneRig } from "../support/fast-lane-rig.ts";

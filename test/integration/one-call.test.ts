@@ -63,7 +63,14 @@ function isUsed({ functionName, ranges }: Profiler.FunctionCoverage): boolean {
   return functionName !== "" && (ranges[0]?.count ?? 0) > 0;
 }
 
-/** Files of src with a function that runs in every one of some calls, relative to src. */
+/** The path in src, or from the root if the file is a package's. */
+function placeOf(url: string): string {
+  const [before = "", path = ""] = url.split("/src/");
+  const [folder] = /packages\/[\w-]+$/.exec(before) ?? [];
+  return folder === undefined ? path : `${folder}/src/${path}`;
+}
+
+/** Files of src and of packages with a function that runs in every one of some calls, relative to src. */
 async function filesThatRun(client: ClientHttp2Session): Promise<readonly string[]> {
   const session = new Session();
   session.connect();
@@ -75,7 +82,7 @@ async function filesThatRun(client: ClientHttp2Session): Promise<readonly string
     await session.post("Profiler.takePreciseCoverage");
     await ask(client);
     const { result } = await session.post("Profiler.takePreciseCoverage");
-    const ran = result.filter(({ functions }) => functions.some(isUsed)).map(({ url }) => url.split("/src/")[1] ?? "");
+    const ran = result.filter(({ functions }) => functions.some(isUsed)).map(({ url }) => placeOf(url));
     files = new Set(files === undefined ? ran : ran.filter((file) => files?.has(file)));
   }
   await session.post("Profiler.stopPreciseCoverage");

@@ -3,9 +3,9 @@
 
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { HpackDecoder } from "../../src/grpc/transport/fast-lane/hpack/decoder.ts";
-import { HeaderList } from "../../src/grpc/transport/fast-lane/hpack/header-list.ts";
-import { Flag, FrameType, PREFACE } from "../../src/grpc/transport/fast-lane/protocol.ts";
+import { HpackDecoder } from "../../packages/fast-lane/src/hpack/decoder.ts";
+import { HeaderList } from "../../packages/fast-lane/src/hpack/header-list.ts";
+import { Flag, FrameType, PREFACE } from "../../packages/fast-lane/src/protocol.ts";
 import { AuthorityRewriter, HELD_BYTES_MAX } from "../../src/grpc/transport/grpc-js-authorities.ts";
 import { type Field, frameOf } from "../support/http2-peer.ts";
 import { runs } from "../support/runs.ts";

@@ -3,7 +3,7 @@
 import * as grpc from "@grpc/grpc-js";
 import { SystemClock } from "../../src/base/clock.ts";
 import { HealthState } from "../../src/base/health.ts";
-import { startFastLane } from "../../src/grpc/transport/fast-lane/fast-lane-server.ts";
+import { startFastLane } from "../../src/grpc/transport/fast-lane.ts";
 import { startGrpcServer } from "../../src/grpc/transport/grpc-server.ts";
 import { HEALTH_SERVICE, SHOULD_RATE_LIMIT_PATH } from "../../src/grpc/transport/load-proto.ts";
 import type { GrpcServer, GrpcServerOptions } from "../../src/grpc/transport/transport.ts";

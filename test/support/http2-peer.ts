@@ -2,12 +2,12 @@
 
 import { connect as connectSocket } from "node:net";
 import type { Duplex } from "node:stream";
-import { FrameReader } from "../../src/grpc/transport/fast-lane/frame-intake.ts";
-import { HpackDecoder } from "../../src/grpc/transport/fast-lane/hpack/decoder.ts";
-import { HpackEncoder } from "../../src/grpc/transport/fast-lane/hpack/encoder.ts";
-import { HeaderList } from "../../src/grpc/transport/fast-lane/hpack/header-list.ts";
-import { Flag, FrameType, PREFACE } from "../../src/grpc/transport/fast-lane/protocol.ts";
-import { writeFrameHead } from "../../src/grpc/transport/fast-lane/sender.ts";
+import { FrameReader } from "../../packages/fast-lane/src/frame-intake.ts";
+import { HpackDecoder } from "../../packages/fast-lane/src/hpack/decoder.ts";
+import { HpackEncoder } from "../../packages/fast-lane/src/hpack/encoder.ts";
+import { HeaderList } from "../../packages/fast-lane/src/hpack/header-list.ts";
+import { Flag, FrameType, PREFACE } from "../../packages/fast-lane/src/protocol.ts";
+import { writeFrameHead } from "../../packages/fast-lane/src/sender.ts";
 import { endWithTest } from "./ends.ts";
 
 /** What has not come after this never will, on however busy a machine. */

@@ -1,22 +1,21 @@
 // A fast lane without sockets: connections over ends of an in-memory pair, for tests that open thousands of them.
 
 import type { Socket } from "node:net";
+import { AcceptedSocket } from "../../packages/fast-lane/src/accepted-socket.ts";
+import type { Bounds } from "../../packages/fast-lane/src/bounds.ts";
+import type { Connection } from "../../packages/fast-lane/src/connection.ts";
+import { UnaryCalls } from "../../packages/fast-lane/src/grpc-call.ts";
+import { Http2Server } from "../../packages/fast-lane/src/http2-server.ts";
+import type { StreamCall, StreamMethod, UnaryHandler } from "../../packages/fast-lane/src/methods.ts";
+import { PREFACE } from "../../packages/fast-lane/src/protocol.ts";
+import { DEFAULTS } from "../../packages/fast-lane/src/server-options.ts";
 import { type Clock, SystemClock } from "../../src/base/clock.ts";
-import { AcceptedSocket } from "../../src/grpc/transport/fast-lane/accepted-socket.ts";
-import type { Bounds } from "../../src/grpc/transport/fast-lane/bounds.ts";
-import type { Connection } from "../../src/grpc/transport/fast-lane/connection.ts";
-import { UnaryCalls } from "../../src/grpc/transport/fast-lane/grpc-call.ts";
-import { Http2Server } from "../../src/grpc/transport/fast-lane/http2-server.ts";
-import { PREFACE } from "../../src/grpc/transport/fast-lane/protocol.ts";
-import { onBytes } from "../../src/grpc/transport/grpc-js-calls.ts";
-import type { MessageCall, MessageMethod } from "../../src/grpc/transport/transport.ts";
-import type { UnaryHandler } from "../../src/grpc/unary.ts";
 import { duplexPair } from "./duplex-pair.ts";
 import { Http2Peer } from "./http2-peer.ts";
 
 export const METHOD = "/test.Service/Method";
 
-/** How METHOD is served: on bytes, or like health and reflection, of one request or of a stream of them. */
+/** How METHOD is served: on bytes, or with any number of answers, of one request or of a stream of them. */
 export const WAYS = ["on bytes", "of one request", "of a stream of requests"] as const;
 type Way = (typeof WAYS)[number];
 
@@ -35,37 +34,29 @@ export function serverInMemory(
     overloaded: () => undefined,
     unserved: () => undefined,
   };
-  const isOnBytes = way === "on bytes";
-  const method = messageMethodOf(handler, way === "of a stream of requests");
-  const server = new Http2Server(
-    {
-      methods: isOnBytes ? [{ path: METHOD, handler }] : [],
-      clock,
-      observer,
-      bounds,
-      maxConcurrentStreams: 100,
-      maxMessageBytes: 100_000,
-      maxConnectionAgeMs: Number.POSITIVE_INFINITY,
-      maxConnectionAgeGraceMs: 1_000,
-      keepaliveMs: Number.POSITIVE_INFINITY,
-      inFlightMax: 10_000,
-    },
-    isOnBytes ? [] : [method],
-  );
+  const server = new Http2Server({
+    ...DEFAULTS,
+    methods: way === "on bytes" ? [{ path: METHOD, handler }] : [streamMethodOf(handler, way)],
+    clock,
+    observer,
+    bounds,
+    maxConcurrentStreams: 100,
+    maxMessageBytes: 100_000,
+    maxConnectionAgeGraceMs: 1_000,
+    keepaliveMs: Number.POSITIVE_INFINITY,
+  });
   return { server, failures };
 }
 
 // Answers each request as `handler` does, and ends the call after the last answer.
-function messageMethodOf(handler: UnaryHandler, requestStream: boolean): MessageMethod {
-  const open = new Map<MessageCall, { owed: number; hasAll: boolean }>();
+function streamMethodOf(handler: UnaryHandler, way: Way): StreamMethod {
+  const open = new Map<StreamCall, { owed: number; hasAll: boolean }>();
+  const takesMany = way === "of a stream of requests";
   return {
-    definition: onBytes({
-      path: METHOD,
-      requestStream,
-      responseStream: false,
-    }) as unknown as MessageMethod["definition"],
+    path: METHOD,
+    takesMany,
     handle(request, call) {
-      const state = open.get(call) ?? { owed: 0, hasAll: !requestStream };
+      const state = open.get(call) ?? { owed: 0, hasAll: !takesMany };
       open.set(call, state);
       const endIfDone = () => (state.hasAll && state.owed === 0 ? call.end() : undefined);
       if (request === undefined) {
@@ -74,9 +65,9 @@ function messageMethodOf(handler: UnaryHandler, requestStream: boolean): Message
         return;
       }
       state.owed++;
-      handler.handle(request as Buffer, Number.POSITIVE_INFINITY, {
+      handler.handle(request, Number.POSITIVE_INFINITY, {
         ok(message) {
-          call.answer(Buffer.from(message));
+          call.answer(message);
           state.owed--;
           endIfDone();
         },

@@ -1,7 +1,7 @@
 // Benches are plain JavaScript that nobody compiles: what they import from the built service must be there, or they stop running unseen.
 
 import { existsSync, readdirSync, readFileSync } from "node:fs";
-import { dirname, join, resolve } from "node:path";
+import { dirname, join, relative, resolve } from "node:path";
 import { expect, test } from "vitest";
 
 const ROOT = resolve(import.meta.dirname, "../..");
@@ -11,8 +11,9 @@ const LOADED = /const\s*\{([^}]*)\}\s*=\s*await\s+(?:load|loadDist)\("([^"]+)"\)
 /** The file that a bench imports: sources in place of what is built of them. */
 function importedFile(bench: string, path: string, isLoaded: boolean): string {
   const file = isLoaded ? join(ROOT, "dist", path) : resolve(dirname(bench), path);
-  const built = join(ROOT, "dist/");
-  return file.startsWith(built) ? join(ROOT, "src", file.slice(built.length).replace(/\.js$/, ".ts")) : file;
+  // What is built of the sources in a folder lies in its dist.
+  const [, folder, name] = /^((?:packages\/[\w-]+\/)?)dist\/(.*)\.js$/.exec(relative(ROOT, file)) ?? [];
+  return name === undefined ? file : join(ROOT, `${folder}src`, `${name}.ts`);
 }
 
 /** Names that the text of a bench imports from other files and that are not exported there, each with its place. */

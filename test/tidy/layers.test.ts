@@ -49,8 +49,6 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   grpc: ["base", "engine/domain"],
   "grpc/rls": ["grpc", "base", "settings/header-dialects.ts", "engine/domain", "engine/limiter"],
   "grpc/transport": ["grpc", "base", "engine/domain"],
-  "grpc/transport/fast-lane": ["grpc", "base", "engine/domain", "grpc/transport", "grpc/transport/fast-lane/hpack"],
-  "grpc/transport/fast-lane/hpack": ["grpc/transport/fast-lane/protocol.ts"],
   operate: [],
   "operate/telemetry/traces": ["grpc", "base", "engine/domain", "engine/limiter", "settings", "operate/telemetry"],
   "operate/telemetry": [
@@ -81,7 +79,6 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     "engine/domain",
     "grpc",
     "grpc/transport",
-    "grpc/transport/fast-lane",
     "operate/telemetry",
     "operate/http/cross-site.ts",
     "operate/http/page-server.ts",
@@ -159,12 +156,14 @@ const PACKAGE_HOMES: Readonly<Record<string, readonly string[]>> = {
   "temporal-polyfill": ["engine/rules/calendar.ts"],
   commander: ["tools/cli"],
   // Packages of this repository.
+  "#fast-lane": ["grpc/transport/fast-lane.ts"],
   "#verify": ["tools/cli/verify.ts"],
 };
 
 /** Package of this repository -> what it may import besides its own files. */
 const PACKAGE_IMPORTS: Readonly<Record<string, readonly string[]>> = {
   "packages/client": ["@grpc/grpc-js", "node:async_hooks", "node:net"],
+  "packages/fast-lane": ["node:net", "node:tls"],
   // Neutral: it shares nothing with the service that it judges.
   "packages/verify": [
     "@grpc/grpc-js",

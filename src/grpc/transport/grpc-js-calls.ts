@@ -93,9 +93,13 @@ export function unaryImplementation(method: UnaryMethod, context: CallContext): 
 
 const MESSAGE_CHARS_MAX = 1_024;
 
-// grpc-js percent-encodes the message, and throws on an unpaired surrogate.
 function statusError(code: GrpcStatus, message: string): CallStatus {
-  return { code, details: message.slice(0, MESSAGE_CHARS_MAX).replace(/\p{Surrogate}/gu, "\ufffd") };
+  return { code, details: detailsOf(message) };
+}
+
+/** The message as a status may have it: not too long for a header, and without unpaired surrogates, which have no UTF-8. */
+export function detailsOf(message: string): string {
+  return message.slice(0, MESSAGE_CHARS_MAX).replace(/\p{Surrogate}/gu, "\ufffd");
 }
 
 /** The method as grpc-js registers it, and its implementation. One answer is sent like a stream of answers that ends after the first. */

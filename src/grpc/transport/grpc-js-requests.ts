@@ -2,16 +2,15 @@
 
 import { constants, type IncomingHttpHeaders, type OutgoingHttpHeaders, type ServerHttp2Stream } from "node:http2";
 import { ServerInterceptingCall, type ServerInterceptor, ServerListenerBuilder, status } from "@grpc/grpc-js";
-import { GrpcStatus, type TransportObserver } from "../unary.ts";
-import {
-  COMPRESSED,
-  failureHeaders,
-  INVALID_TIMEOUT,
-  isGrpcContent,
-  readTimeoutUs,
-  TAKEN_ENCODING,
-  whyUnknown,
-} from "./grpc-headers.ts";
+import { GrpcStatus, type TransportObserver, whyUnknown } from "../unary.ts";
+import { detailsOf } from "./grpc-js-calls.ts";
+
+const GRPC_CONTENT = /^application\/grpc(?:$|[+;])/;
+const TIMEOUT = /^\d{1,8}[HMSmun]$/;
+// Calls get the words of the fast lane; test/integration/odd-requests.test.ts compares them.
+const INVALID_TIMEOUT = "Invalid grpc-timeout; expected at most 8 digits and one of H, M, S, m, u, n";
+const TAKEN_ENCODING = "identity";
+const COMPRESSED = `compressed messages are not accepted; expected grpc-encoding: ${TAKEN_ENCODING}`;
 
 /** What is served, and who hears of calls that are not. */
 export interface ServedMethods {
@@ -28,10 +27,10 @@ export function refuseHeaders(
 ): boolean {
   const path = headers[":path"] ?? "";
   const { ":method": method, "content-type": content, "grpc-timeout": timeout, "grpc-encoding": encoding } = headers;
-  const isGrpc = method === "POST" && content !== undefined && isGrpcContent(content);
+  const isGrpc = method === "POST" && content !== undefined && GRPC_CONTENT.test(content);
   if (!isGrpc) stream.respond({ ":status": constants.HTTP_STATUS_UNSUPPORTED_MEDIA_TYPE }, { endStream: true });
   else if (refusal !== undefined) fail(stream, failureHeaders(GrpcStatus.unauthenticated, refusal));
-  else if (timeout !== undefined && Number.isNaN(readTimeoutUs(String(timeout)))) {
+  else if (timeout !== undefined && !TIMEOUT.test(String(timeout))) {
     fail(stream, failureHeaders(GrpcStatus.internal, INVALID_TIMEOUT));
   } else if (!paths.has(path)) {
     observer.unserved(whyUnknown(path), path);
@@ -42,6 +41,11 @@ export function refuseHeaders(
     fail(stream, { ...headersOf, "grpc-accept-encoding": TAKEN_ENCODING });
   } else return false;
   return true;
+}
+
+function failureHeaders(status: GrpcStatus, message: string): OutgoingHttpHeaders {
+  const fields = { "grpc-status": String(status), "grpc-message": encodeURI(detailsOf(message)) };
+  return { ":status": 200, "content-type": "application/grpc", ...fields };
 }
 
 function fail(stream: ServerHttp2Stream, headers: OutgoingHttpHeaders): void {

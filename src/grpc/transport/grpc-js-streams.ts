@@ -17,7 +17,6 @@ import { countsOf } from "../../base/counts.ts";
 import { errorCode } from "../../base/thrown.ts";
 import { RewrittenConnection } from "./grpc-js-connection.ts";
 import { refuseHeaders, type ServedMethods } from "./grpc-js-requests.ts";
-import { fullestOf, type Shedder, shedStreams } from "./shared-bounds.ts";
 import { whyNotNamed } from "./tls-files.ts";
 
 /** Streams of all connections that may wait for their peer: some 60 MB. */
@@ -61,15 +60,24 @@ export class GrpcJsStreams {
     }
   }
 
+  /**
+   * Leaves at most half of `max` waiting. Streams whose handler works are not ended; they raise the number at which to look again, so that
+   * each look is paid for by half of `max` new streams.
+   */
   noteOpened(): void {
-    if (++this.streams >= this.#shedAt) this.#shedAt = shedStreams(this, this.#max);
+    if (++this.streams < this.#shedAt) return;
+    const half = Math.floor(this.#max / 2);
+    const share = Math.max(1, Math.floor(half / this.connections.size));
+    for (const connection of this.connections) connection.shed(share);
+    this.#shedAt = Math.max(this.#max, this.streams + half);
   }
 
   /** Adds to what incomplete messages hold. */
   notePartial(bytes: number): void {
     this.#partialBytes += bytes;
     if (bytes <= 0 || this.#partialBytes <= PARTIAL_BYTES_MAX) return;
-    fullestOf(this.connections, (session) => session.partialBytes)?.end();
+    const [fullest] = [...this.connections].sort((a, b) => b.partialBytes - a.partialBytes);
+    fullest?.end();
   }
 
   // node:http2 takes any Duplex as a connection, and begins its session before it returns.
@@ -112,7 +120,7 @@ export class GrpcJsStreams {
   }
 }
 
-class WatchedSession implements Shedder {
+class WatchedSession {
   /** Why no call of this client is served; undefined if calls are served. */
   readonly refusal: string | undefined;
   /** What came on its open streams; a smaller number would need grpc-js's internals for each call. */

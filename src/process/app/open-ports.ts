@@ -4,7 +4,7 @@ import { ReserveService, SettleService } from "../../grpc/rls/budgets.ts";
 import { createJsonEndpoint, httpStatusOf, JSON_BYTES_MAX } from "../../grpc/rls/json.ts";
 import type { MetadataMode } from "../../grpc/rls/metadata.ts";
 import { RateLimitService, type ServiceOptions } from "../../grpc/rls/service.ts";
-import type { FastLaneOptions } from "../../grpc/transport/fast-lane/fast-lane-server.ts";
+import type { FastLaneOptions } from "../../grpc/transport/fast-lane.ts";
 import {
   messageType,
   protobuf,
@@ -112,7 +112,7 @@ async function startTransport({ grpcTransport }: Settings, options: FastLaneOpti
     const { startGrpcServer } = await import("../../grpc/transport/grpc-server.ts");
     return startGrpcServer(options);
   }
-  const { startFastLane } = await import("../../grpc/transport/fast-lane/fast-lane-server.ts");
+  const { startFastLane } = await import("../../grpc/transport/fast-lane.ts");
   return startFastLane(options);
 }
 

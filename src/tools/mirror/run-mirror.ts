@@ -4,7 +4,7 @@
 import { cannotListen } from "../../base/cannot-listen.ts";
 import type { Clock } from "../../base/clock.ts";
 import { HealthState } from "../../base/health.ts";
-import { startFastLane } from "../../grpc/transport/fast-lane/fast-lane-server.ts";
+import { startFastLane } from "../../grpc/transport/fast-lane.ts";
 import { SHOULD_RATE_LIMIT_PATH } from "../../grpc/transport/load-proto.ts";
 import { refuseForeign } from "../../operate/http/cross-site.ts";
 import { json, listOf, notFound, type Page, PageServer, READ, text } from "../../operate/http/page-server.ts";

@@ -1,11 +1,11 @@
 // What a scrape shows of what the parts of a process have counted.
 
 import { afterAll, expect, test } from "vitest";
+import { ServerCounts } from "../../../packages/fast-lane/src/bounds.ts";
 import { StoreError } from "../../../src/base/errors.ts";
 import { OnStoreFailure } from "../../../src/engine/domain/limit.ts";
 import { Source, TakeGroup } from "../../../src/engine/domain/take.ts";
 import { keep, keyText, valueText } from "../../../src/engine/runtime/runtime-limit.ts";
-import { ServerCounts } from "../../../src/grpc/transport/fast-lane/bounds.ts";
 import { createLogger } from "../../../src/operate/telemetry/logger.ts";
 import { RULE_METRICS } from "../../../src/operate/telemetry/metrics.ts";
 import { openNodeMetrics } from "../../../src/operate/telemetry/node-metrics.ts";
