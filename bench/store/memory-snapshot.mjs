@@ -1,5 +1,5 @@
-// What snapshots of the memory store cost: a million buckets, and long sliding logs, written to a file and read back, in
-// seconds, with the longest turn of the event loop in milliseconds. Run after `npm run build`:
+// What snapshots of the memory store cost: a million buckets, long sliding logs, and full buckets of holds, written to a file and read
+// back, in seconds, with the longest turn of the event loop in milliseconds. Run after `npm run build`:
 //
 //   node bench/store/memory-snapshot.mjs [folder]
 
@@ -24,13 +24,14 @@ function limitOf(algorithm, amount) {
   return { algorithm, amount, burst: amount, windowSeconds: 864_000, debtMax: amount, keySuffix };
 }
 
-function fill(store, { algorithm, keys, times }) {
-  const limit = limitOf(algorithm, 10_000);
+function fill(store, { algorithm, keys, times, holdSeconds = 0 }) {
+  const limit = { ...limitOf(algorithm, 10_000), holdSeconds };
   const group = new TakeGroup();
   for (let round = 0; round < times; round++) {
     for (let i = 0; i < keys; i++) {
       group.reset();
       const take = group.add(limit);
+      if (holdSeconds > 0) take.holdId = `${round}`.padEnd(36, "-");
       const at = group.keys.end;
       group.keys.write(`{edge|user=${i}${limit.keySuffix}`);
       payHit(store, group, take, at);
@@ -51,6 +52,13 @@ const ROUNDS = 3;
 const KINDS = [
   { name: "a million token buckets", algorithm: Algorithm.tokenBucket, keys: 1_000_000, times: 1 },
   { name: "30,000 sliding logs of 200 payments", algorithm: Algorithm.slidingLog, keys: 30_000, times: 200 },
+  {
+    name: "10 buckets of 10,000 holds",
+    algorithm: Algorithm.tokenBucket,
+    keys: 10,
+    times: 10_000,
+    holdSeconds: 86_400,
+  },
 ];
 
 /** The quickest of several: what else the machine does is none of ours. */
@@ -64,7 +72,7 @@ async function quickest(work) {
 const rows = [];
 for (const kind of KINDS) {
   const options = { clock, file: join(folder, "buckets"), intervalMs: 86_400_000, log };
-  const store = new MemoryStore({ clock, bucketsMax: 1_000_000, logBytesMax: 134_217_728 });
+  const store = new MemoryStore({ clock, bucketsMax: 1_000_000, logBytesMax: 134_217_728, holdsMax: 100_000 });
   const snapshots = new Snapshots({ ...options, buckets: store.buckets });
   await snapshots.open();
   fill(store, kind);
@@ -72,7 +80,7 @@ for (const kind of KINDS) {
   await snapshots.close(60_000);
   const MB = Number((snapshots.state.bytes / 1e6).toPrecision(3));
   const read = await quickest(async () => {
-    const other = new MemoryStore({ clock, bucketsMax: 1_000_000, logBytesMax: 134_217_728 });
+    const other = new MemoryStore({ clock, bucketsMax: 1_000_000, logBytesMax: 134_217_728, holdsMax: 100_000 });
     const next = new Snapshots({ ...options, buckets: other.buckets });
     await next.open();
     if (other.bucketCount !== store.bucketCount)

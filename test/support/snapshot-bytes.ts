@@ -9,7 +9,7 @@ type Entry = readonly number[];
 /** Collects the entries of a snapshot; `step` makes those of the next step and says whether there is more to come. */
 export class SnapshotInSteps {
   readonly #entries: Entry[] = [];
-  readonly #made: Generator<Entry[], void, void>;
+  readonly #made: ReturnType<typeof writeSnapshot>;
 
   constructor({ buckets }: MemoryStore, nowUs: number) {
     this.#made = writeSnapshot(buckets, nowUs);
@@ -18,7 +18,7 @@ export class SnapshotInSteps {
   step(): boolean {
     const made = this.#made.next();
     if (made.done === true) return false;
-    this.#entries.push(...made.value);
+    this.#entries.push(...made.value.map((entry) => Array.from(entry)));
     return true;
   }
 

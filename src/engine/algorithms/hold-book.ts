@@ -184,13 +184,19 @@ export class HoldBook {
   }
 
   /** All live holds of the bucket, those that end soonest first. */
-  live({ row }: BucketHolds): KeptHold[] {
+  live(holds: BucketHolds): KeptHold[] {
     const all: KeptHold[] = [];
-    for (let hold = this.#buckets.first[row] as number; hold !== 0; hold = this.#holds.after[hold] as number) {
-      const { cost, paidAtUs, endsAtUs, payment } = this.#holdAt(hold);
-      all.push({ id: this.#holds.idOf(hold), cost, paidAtUs, endsAtUs, payment });
-    }
+    this.eachLive(holds, ({ row, cost, paidAtUs, endsAtUs, payment }) => {
+      all.push({ id: this.#holds.idOf(row), cost, paidAtUs, endsAtUs, payment });
+    });
     return all;
+  }
+
+  /** Calls `each` for them. `id`: the bytes of the hold's id, which are only valid now; for thousands of holds, strings would take long. */
+  eachLive({ row }: BucketHolds, each: (hold: Hold, id: Uint8Array) => void): void {
+    for (let hold = this.#buckets.first[row] as number; hold !== 0; hold = this.#holds.after[hold] as number) {
+      each(this.#holdAt(hold), this.#holds.idBytesOf(hold));
+    }
   }
 
   remove(holds: BucketHolds, { row, cost }: Hold): void {

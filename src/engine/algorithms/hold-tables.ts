@@ -96,8 +96,12 @@ class Ids {
   }
 
   of(row: number): string {
+    return String.fromCharCode(...this.bytesOf(row));
+  }
+
+  bytesOf(row: number): Uint8Array {
     const at = row * ID_BYTES_MAX;
-    return String.fromCharCode(...this.#bytes.subarray(at, at + (this.#lengths[row] as number)));
+    return this.#bytes.subarray(at, at + (this.#lengths[row] as number));
   }
 
   is(row: number, id: string): boolean {
@@ -269,6 +273,10 @@ export class LiveHolds {
 
   idOf(row: number): string {
     return this.#ids.of(row);
+  }
+
+  idBytesOf(row: number): Uint8Array {
+    return this.#ids.bytesOf(row);
   }
 
   /** A new hold, in no list yet. With an empty id `find` does not find it. */

@@ -19,7 +19,7 @@ export type ReadBytes = (into: Uint8Array, from: number) => Promise<number>;
 
 /** The bytes of those entries, in pieces that are valid until the next is asked for. */
 export async function* piecesOf(
-  entries: AsyncIterable<readonly (readonly number[])[]>,
+  entries: AsyncIterable<readonly ArrayLike<number>[]>,
 ): AsyncGenerator<Uint8Array, void, void> {
   const numbers = new Float64Array(BLOCK_NUMBERS);
   let checksum = crc32(FIRST_LINE);
@@ -37,7 +37,8 @@ export async function* piecesOf(
     for (const entry of some) {
       if (end + 1 + entry.length > BLOCK_NUMBERS) yield take();
       numbers[end++] = entry.length;
-      for (const number of entry) numbers[end++] = number;
+      numbers.set(entry, end);
+      end += entry.length;
     }
   }
   if (end > HEAD_NUMBERS) yield take();

@@ -13,6 +13,7 @@ import {
   numbersOfLimit,
 } from "../../../engine/algorithms/held-limit.ts";
 import type { KeptHold } from "../../../engine/algorithms/hold-book.ts";
+import { ID_BYTES_MAX } from "../../../engine/algorithms/hold-tables.ts";
 import { LogState } from "../../../engine/algorithms/log-state.ts";
 import { hashKeyInUse, type KeyHash, newHash, useHashKey } from "../../../engine/domain/key-bytes.ts";
 import type { BucketRecord, Buckets } from "../buckets.ts";
@@ -20,12 +21,14 @@ import { entriesOf } from "./snapshot-entries.ts";
 
 /** Kinds of entries, their first number. Another kind needs another version (snapshot-entries.ts). */
 const Kind = { begin: 1, bucket: 2, log: 3, holds: 4, settled: 5 } as const;
-type Entry = readonly number[];
+type Entry = ArrayLike<number>;
 
-/** Records that are read in one step. */
+/** Records, or holds, that are read in one step. */
 const RECORDS_PER_STEP = 64;
-/** Characters of an id in one number, which is below 2^53. */
-const CHARS_PER_NUMBER = 6;
+/** Bytes of an id in one number, which is below 2^53. */
+const BYTES_PER_NUMBER = 6;
+/** Most numbers of a hold: cost, two times, number of its payment, and the id. */
+const HOLD_NUMBERS_MAX = 5 + Math.ceil(ID_BYTES_MAX / BYTES_PER_NUMBER);
 /** Places in an entry: after kind and hash, and after the state of a bucket. */
 const AFTER_HASH = 5;
 const AFTER_BUCKET = 9;
@@ -46,20 +49,21 @@ const hashOf = ({ keyHash, keyHash1, keyHash2, keyHash3 }: KeyHash) => [
   keyHash3 >>> 0,
 ];
 
-function bucketEntry(kind: number, record: BucketRecord): Entry {
+function bucketEntry(kind: number, record: BucketRecord): readonly number[] {
   const { expiresS, atUs, used, previous } = record;
   return [kind, ...hashOf(record), expiresS, atUs, used, previous];
 }
 
-/** Its length, then its characters. */
-function numbersOfId(id: string): number[] {
-  const numbers = [id.length];
-  for (let at = 0; at < id.length; at += CHARS_PER_NUMBER) {
+/** Writes an id: its length, then its bytes. Returns the place after it. */
+function writeId(id: Uint8Array, into: Float64Array, place: number): number {
+  let at = place;
+  into[at++] = id.length;
+  for (let from = 0; from < id.length; from += BYTES_PER_NUMBER) {
     let number = 0;
-    for (let i = CHARS_PER_NUMBER - 1; i >= 0; i--) number = number * 256 + (id.charCodeAt(at + i) || 0);
-    numbers.push(number);
+    for (let i = Math.min(from + BYTES_PER_NUMBER, id.length) - 1; i >= from; i--) number = number * 256 + (id[i] ?? 0);
+    into[at++] = number;
   }
-  return numbers;
+  return at;
 }
 
 /** The buckets and logs. */
@@ -90,15 +94,20 @@ function* holdEntries(buckets: Buckets, nowUs: number): Generator<Entry[], void,
   const record = newRecord();
   for (let row = 1; row <= book.settledMade; row++) {
     const settled = book.settledAt(row, record);
-    if (settled === undefined || settled.forgetAtUs <= nowUs) yield [];
-    else yield [[Kind.settled, ...hashOf(record), settled.forgetAtUs, ...numbersOfId(settled.id)]];
+    yield settled === undefined || settled.forgetAtUs <= nowUs ? [] : [settledEntry(record, settled)];
   }
   for (let row = 1; row <= book.bucketsMade; row++) {
     yield book.isBucketAt(row, record) ? heldEntry(buckets, nowS, record) : [];
   }
 }
 
-/** None, if the bucket has lost its holds. */
+function settledEntry(hash: KeyHash, { id, forgetAtUs }: { readonly id: string; readonly forgetAtUs: number }): Entry {
+  const entry = new Float64Array(AFTER_HASH + 1 + HOLD_NUMBERS_MAX);
+  entry.set([Kind.settled, ...hashOf(hash), forgetAtUs]);
+  return entry.subarray(0, writeId(Buffer.from(id, "latin1"), entry, AFTER_HASH + 1));
+}
+
+/** None, if the bucket has lost its holds. One moment of thousands of holds in a step, so all goes straight into one array. */
 function heldEntry(buckets: Buckets, nowS: number, record: BucketRecord): Entry[] {
   const { holds: book } = buckets;
   book.beginStep();
@@ -106,11 +115,19 @@ function heldEntry(buckets: Buckets, nowS: number, record: BucketRecord): Entry[
   if (holds === undefined) return [];
   if (!buckets.readKey(record, nowS, record)) Object.assign(record, { expiresS: 0, atUs: 0, used: 0, previous: 0 });
   const lows = holds.lows.numbers();
-  const live = book.live(holds).flatMap(({ id, cost, paidAtUs, endsAtUs, payment }) => {
-    return [cost, paidAtUs, endsAtUs, payment, ...numbersOfId(id)];
-  });
   const limit = numbersOfLimit(book.limitOf(holds));
-  return [[...bucketEntry(Kind.holds, record), ...limit, lows.length, ...lows, ...live]];
+  const head = [...bucketEntry(Kind.holds, record), ...limit, lows.length, ...lows];
+  const entry = new Float64Array(head.length + book.sizeOf(holds) * HOLD_NUMBERS_MAX);
+  entry.set(head);
+  let at = head.length;
+  book.eachLive(holds, ({ cost, paidAtUs, endsAtUs, payment }, id) => {
+    entry[at] = cost;
+    entry[at + 1] = paidAtUs;
+    entry[at + 2] = endsAtUs;
+    entry[at + 3] = payment;
+    at = writeId(id, entry, at + 4);
+  });
+  return [entry.subarray(0, at)];
 }
 
 /** The result of reading a snapshot. */
@@ -152,9 +169,9 @@ class SnapshotReader {
   *take(block: Float64Array): LongWork<void> {
     let taken = 0;
     for (const entry of entriesOf(block)) {
-      this.#take(entry);
-      // The longest entries are those of buckets with holds.
-      if (++taken % RECORDS_PER_STEP === 0 || entry[0] === Kind.holds) yield;
+      if (entry[0] === Kind.holds) yield* takeHolds(this.#buckets, entry, this.#nowS);
+      else this.#take(entry);
+      if (++taken % RECORDS_PER_STEP === 0) yield;
     }
   }
 
@@ -169,8 +186,7 @@ class SnapshotReader {
     else if (kind === Kind.log) {
       this.#log.restore(entry.subarray(AFTER_HASH + 1));
       this.#keep(bucketIn(entry), this.#log);
-    } else if (kind === Kind.holds) takeHolds(this.#buckets, entry, this.#nowS);
-    else {
+    } else {
       const forgetAtUs = entry[AFTER_HASH] as number;
       const id = idIn(entry, AFTER_HASH + 1);
       if (forgetAtUs > this.#nowUs) this.#buckets.holds.noteSettled(bucketIn(entry), id, this.#nowUs, forgetAtUs);
@@ -208,7 +224,7 @@ function idIn(entry: Float64Array, at: number): string {
   let id = "";
   for (let next = at + 1; id.length < length; next++) {
     let number = entry[next] as number;
-    for (let i = 0; i < CHARS_PER_NUMBER && id.length < length; i++) {
+    for (let i = 0; i < BYTES_PER_NUMBER && id.length < length; i++) {
       id += String.fromCharCode(number % 256);
       number = divideDown(number, 256);
     }
@@ -216,24 +232,28 @@ function idIn(entry: Float64Array, at: number): string {
   return id;
 }
 
-function takeHolds(buckets: Buckets, entry: Float64Array, nowS: number): void {
+function* takeHolds(buckets: Buckets, entry: Float64Array, nowS: number): LongWork<void> {
   const record = bucketIn(entry);
   const limit = [...entry.subarray(AFTER_BUCKET, AFTER_BUCKET + LIMIT_NUMBERS)] as unknown as LimitNumbers;
   const lowsAt = AFTER_BUCKET + LIMIT_NUMBERS;
   let at = lowsAt + 1 + (entry[lowsAt] as number);
   const lows = [...entry.subarray(lowsAt + 1, at)];
-  const kept: KeptHold[] = [];
-  while (at < entry.length) {
-    const [cost = 0, paidAtUs = 0, endsAtUs = 0, payment = 0] = entry.subarray(at, at + 4);
-    const id = idIn(entry, at + 4);
-    kept.push({ id, cost, paidAtUs, endsAtUs, payment });
-    at += 5 + Math.ceil(id.length / CHARS_PER_NUMBER);
-  }
   const book = buckets.holds;
   // What the entry of the bucket alone says is of another moment.
   buckets.removeKey(record);
   book.beginStep();
   book.drop(record);
   if (record.expiresS > nowS) buckets.writeRecord(record, undefined);
-  book.keep(record, limitOfNumbers(limit), lows, kept);
+  while (at < entry.length) {
+    const kept: KeptHold[] = [];
+    while (at < entry.length && kept.length < RECORDS_PER_STEP) {
+      const [cost = 0, paidAtUs = 0, endsAtUs = 0, payment = 0] = entry.subarray(at, at + 4);
+      const id = idIn(entry, at + 4);
+      kept.push({ id, cost, paidAtUs, endsAtUs, payment });
+      at += 5 + Math.ceil(id.length / BYTES_PER_NUMBER);
+    }
+    book.beginStep();
+    book.keep(record, limitOfNumbers(limit), lows, kept);
+    yield;
+  }
 }
