@@ -19,9 +19,11 @@ const clock = { nowUs: () => Math.floor((performance.timeOrigin + performance.no
 const log = { info: () => undefined, warn: (fields, message) => console.error(message, fields) };
 const folder = process.argv[2] ?? temporaryFolder("headgate-snapshot");
 
-function limitOf(algorithm, amount) {
+function limitOf(algorithm, burst) {
   const keySuffix = limitKeySuffix(algorithm, 864_000, "");
-  return { algorithm, amount, burst: amount, windowSeconds: 864_000, debtMax: amount, keySuffix };
+  // No bucket is full again while this runs.
+  const amount = algorithm === Algorithm.tokenBucket ? 10 : burst;
+  return { algorithm, amount, burst, windowSeconds: 864_000, debtMax: burst, keySuffix };
 }
 
 function fill(store, { algorithm, keys, times, holdSeconds = 0 }) {
@@ -70,8 +72,8 @@ async function quickest(work) {
 }
 
 const rows = [];
-for (const kind of KINDS) {
-  const options = { clock, file: join(folder, "buckets"), intervalMs: 86_400_000, log };
+for (const [place, kind] of KINDS.entries()) {
+  const options = { clock, file: join(folder, `buckets-${place}`), intervalMs: 86_400_000, log };
   const store = new MemoryStore({ clock, bucketsMax: 1_000_000, logBytesMax: 134_217_728, holdsMax: 100_000 });
   const snapshots = new Snapshots({ ...options, buckets: store.buckets });
   await snapshots.open();

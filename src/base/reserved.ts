@@ -18,6 +18,8 @@ export function reserve(bytes: number): SharedArrayBuffer {
 export class Reserved {
   #buffer: SharedArrayBuffer | undefined;
   #end = 0;
+  /** Bytes of all arrays, written to or not. */
+  total = 0;
 
   numbers(length: number): Float64Array {
     return new Float64Array(...this.#take(length, Float64Array.BYTES_PER_ELEMENT));
@@ -39,6 +41,7 @@ export class Reserved {
     }
     const at = this.#end;
     this.#end += bytes;
+    this.total += bytes;
     return [this.#buffer, at, length];
   }
 }

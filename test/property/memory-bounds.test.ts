@@ -5,6 +5,8 @@ import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { Algorithm, type Limit } from "../../src/engine/domain/limit.ts";
 import { Kind, Mode, Outcome, TakeGroup, Verdict } from "../../src/engine/domain/take.ts";
+import { openLocalStore } from "../../src/process/app/open-store.ts";
+import { readSettings } from "../../src/settings/settings.ts";
 import { LOG_BLOCK_BYTES as BLOCK_BYTES } from "../../src/stores/memory/buckets.ts";
 import { MemoryStore } from "../../src/stores/memory/memory-store.ts";
 import { SILENT_STORE_OBSERVER } from "../../src/stores/store-observer.ts";
@@ -77,6 +79,14 @@ describe("the memory store's bytes", () => {
       }),
       { numRuns: runs(25) },
     );
+  });
+
+  // Promise(input): With every bound of the memory store full, by default, its tables take at most 384 of a container's 512 MiB.
+  test("leave room for the rest of the process where every bound is full", () => {
+    const choice = { settings: readSettings({}), clock: new ManualClock(), observer: SILENT_STORE_OBSERVER };
+    const store = openLocalStore(choice) as MemoryStore;
+    expect(store.buckets.bytesMax / 2 ** 20).toBeLessThan(384);
+    void store.close();
   });
 
   // Promise(input): The memory of expired buckets is used again.

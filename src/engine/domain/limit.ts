@@ -62,8 +62,8 @@ export const LOG_PAYMENTS_MAX = 1_000;
 
 /** Most live holds of one bucket. lua/holds.lua has the same number. */
 export const HOLDS_PER_BUCKET_MAX = 10_000;
-/** Most live holds in the memory of a process, 128 bytes each, and as many for each bucket that has some. */
-export const HOLDS_IN_MEMORY_MAX = 1_000_000;
+/** Most live holds in the memory of a process: 117 bytes each, and at most 260 for each bucket that has some. */
+export const HOLDS_IN_MEMORY_MAX = 500_000;
 
 /** The failure of a call for which no hold can be opened. The call has paid nothing. */
 export const HOLDS_FULL_ERROR = new StoreError(

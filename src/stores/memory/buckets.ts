@@ -69,6 +69,8 @@ interface BucketsOptions extends MemoryBounds {
 /** Buckets by key. */
 export class Buckets implements BucketAccess {
   readonly holds: HoldBook;
+  /** Bytes that buckets, logs and holds take if every bound is reached. */
+  readonly bytesMax: number;
   readonly shift: Readonly<ClockShift>;
   readonly #bucketsMax: number;
   readonly #logBlocksMax: number;
@@ -112,6 +114,7 @@ export class Buckets implements BucketAccess {
     this.#words = new Int32Array(this.#numbers.buffer, this.#numbers.byteOffset, 2 * this.#numbers.length);
     this.#logs = new NumberLists(memory, this.#logBlocksMax + SPARE_BLOCKS, LOG_BLOCK_BYTES);
     this.holds = new HoldBook(holdsMax, memory);
+    this.bytesMax = memory.total;
   }
 
   /** Bytes of records and logs, free places between them included. */
