@@ -92,7 +92,7 @@ const override = joined(
     uint32.map((amount) => varintField(1, amount)),
     int32.map((unit) => varintField(2, unit)),
     joined(fields(uint32.map((units) => varintField(1, units)))).map((bytes) => bytesField(3, bytes)),
-    text.map((algorithm) => bytesField(14, algorithm)),
+    text.map((algorithm) => bytesField(50_000, algorithm)),
   ),
 );
 const hits = joined(fields(uint64.map((value) => varintField(1, value))));

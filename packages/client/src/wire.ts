@@ -116,7 +116,7 @@ export class FieldWriter {
   /** Text, or an embedded message. An unpaired surrogate becomes U+FFFD. */
   addBytes(field: number, value: string | Buffer): this {
     const bytes = typeof value === "string" ? Buffer.from(value) : value;
-    this.#parts.push(Buffer.from([field * 8 + BYTES, ...varintOf(bytes.length)]), bytes);
+    this.#parts.push(Buffer.from([...varintOf(field * 8 + BYTES), ...varintOf(bytes.length)]), bytes);
     return this;
   }
 

@@ -133,5 +133,5 @@ function writeOverride(override: Override): Buffer {
   }
   checkAlgorithm("override.algorithm", algorithm);
   const message = new FieldWriter().addNumber(1, requestsPerUnit).addNumber(2, UNITS.indexOf(unit) + 1);
-  return (algorithm === undefined ? message : message.addBytes(14, algorithm)).toBytes();
+  return (algorithm === undefined ? message : message.addBytes(50_000, algorithm)).toBytes();
 }

@@ -120,7 +120,7 @@ function readOverride(descriptor: Descriptor): void {
     // Enums are signed: a negative unit is a varint of ten bytes.
     else if (tag === ((2 << 3) | VARINT)) descriptor.overrideUnit = reader.readVarint() | 0;
     else if (tag === ((3 << 3) | BYTES)) readUnitMultiplier(descriptor);
-    else if (tag === ((14 << 3) | BYTES)) descriptor.overrideAlgorithm = readEntryText("the limit's algorithm");
+    else if (tag === ((50_000 << 3) | BYTES)) descriptor.overrideAlgorithm = readEntryText("the limit's algorithm");
     else reader.skip(tag);
   }
   reader.end = outerEnd;
