@@ -22,7 +22,7 @@ interface Manifest {
 }
 
 describe("packages", () => {
-  test("`npm start` compiles only what was edited since, and says that it does", () => {
+  test("`npm start` wants `npm ci` first, compiles only what was edited since, and says that it does", () => {
     const { prestart = "" } = (JSON.parse(textOf("package.json")) as { readonly scripts: Record<string, string> })
       .scripts;
     const folder = temporaryFolder("headgate-prestart");
@@ -34,6 +34,8 @@ describe("packages", () => {
     for (const path of ["src/main.ts", "packages/client/src/client.ts", "tsconfig.json"]) written(path, 1_000);
     const said = () =>
       execFileSync("sh", ["-c", prestart.replace("npm run --silent build", "true")], { cwd: folder, encoding: "utf8" });
+    expect(said).toThrow(expect.objectContaining({ status: 1, stdout: "Run npm ci first.\n" }));
+    mkdirSync(join(folder, "node_modules"));
     expect(said()).toBe("Compiling ...\n");
     written("dist/main.js", 2_000);
     for (const path of ["src", "packages/client/src"]) utimesSync(join(folder, path), 1_000, 1_000);
