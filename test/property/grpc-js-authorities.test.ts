@@ -211,7 +211,7 @@ function rewritten(bytes: Buffer, pieces: readonly number[]): Buffer {
 }
 
 const isRefused = ([name, value]: Field): boolean =>
-  (name === ":authority" || name === "host") && /["#/<>?\\^`{|}]/.test(value) && !value.includes(" ");
+  (name === ":authority" || name === "host") && /["#/<>?@\\^`{|}]/.test(value) && !value.includes(" ");
 /** A Huffman code of more than 13 bits a character is left alone. */
 const isLeft = (value: string): boolean => huffman(value).length > value.length + Math.ceil((5 * value.length) / 8);
 

@@ -80,8 +80,8 @@ function rewriteParts(parts: readonly Buffer[]): void {
   for (const part of parts) at += block.copy(part, 0, at);
 }
 
-/** Printable characters, one of which at least is allowed in no authority. Blanks, controls and bytes above 127 stay refused. */
-const ODD = /^(?=.*["#/<>?\\^`{|}])[!-~]+$/;
+/** Printable characters, one of which at least nghttp2 takes in no authority; since 1.65 also `@`. Blanks, controls and bytes above 127 stay refused. */
+const ODD = /^(?=.*["#/<>?@\\^`{|}])[!-~]+$/;
 const NAMES = new Set([":authority", "host"]);
 /** Where `:authority` and `host` are in the static table. */
 const AUTHORITY_INDEX = 1;
