@@ -3,7 +3,7 @@
 import { RETRY_AFTER_JITTER_MAX } from "../engine/domain/limit.ts";
 import { HEADER_DIALECTS } from "./header-dialects.ts";
 import { optional, setting } from "./setting.ts";
-import { BOOLEAN, decimalNumber, HEADER_NAME, listOf } from "./value-types.ts";
+import { BOOLEAN, decimalNumber, HEADER_NAME, listOfWords } from "./value-types.ts";
 
 export const ANSWER_SETTINGS = {
   compatibilityMode: setting("COMPATIBILITY_MODE", BOOLEAN, false).means(
@@ -14,7 +14,7 @@ export const ANSWER_SETTINGS = {
   ),
   shadowMode: setting("SHADOW_MODE", BOOLEAN, false).means("Decides and counts, but allows every call."),
   quotaMode: setting("QUOTA_MODE", BOOLEAN, false).means("Refuses a call only if all its descriptors are over limit."),
-  responseHeaders: setting("RESPONSE_HEADERS", listOf(HEADER_DIALECTS), []).means(
+  responseHeaders: setting("RESPONSE_HEADERS", listOfWords(HEADER_DIALECTS), []).means(
     "Headers in every answer: `ratelimit` (RateLimit-Limit, -Remaining, -Reset), `structured` (RateLimit, RateLimit-Policy), `x-ratelimit` (X-RateLimit-*).",
   ),
   limitHeadersEnabled: setting("LIMIT_RESPONSE_HEADERS_ENABLED", BOOLEAN, false).means(

@@ -13,7 +13,7 @@ const UNREADABLE: Readonly<Record<string, string>> = {
 };
 
 /** Text in quotes, cut if long. Text that looks like a secret in the wrong setting is not shown. */
-export function quoted(text: string): string {
+export function quotedUnlessSecret(text: string): string {
   if (KEY_LIKE.test(text)) return `something else (${text.length} characters, not shown)`;
   return JSON.stringify(text.length > 80 ? `${text.slice(0, 80)}...` : text);
 }
@@ -24,7 +24,7 @@ export function checkReadable(name: string, path: string, mistakes: string[]): v
     accessSync(path, constants.R_OK);
   } catch (cause) {
     const code = errorCode(cause) ?? String(cause);
-    mistakes.push(`${name}: expected a readable file, got ${quoted(path)}: ${UNREADABLE[code] ?? code}`);
+    mistakes.push(`${name}: expected a readable file, got ${quotedUnlessSecret(path)}: ${UNREADABLE[code] ?? code}`);
   }
 }
 

@@ -9,7 +9,7 @@ import type { TableValues } from "./table.ts";
 const CONNECT_TIMEOUT_MS = 2_000;
 
 /** How to reach PostgreSQL if it is the store, else undefined. Adds a line to `mistakes` or `warnings` for each contradiction. */
-export function settlePostgres(
+export function postgresOf(
   values: TableValues,
   backendType: BackendType,
   mistakes: string[],

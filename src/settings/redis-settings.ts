@@ -17,7 +17,7 @@ export type RedisSettings = RedisAccess &
 type Prefix = "redis" | "redisPerSecond";
 
 /** How to reach Redis if it is the store. Adds a line to `mistakes` or `warnings` for each contradiction. */
-export function settleRedis(
+export function redisOf(
   values: TableValues,
   backendType: BackendType,
   mistakes: string[],
@@ -30,8 +30,8 @@ export function settleRedis(
   }
   if (values.redisUrl === undefined)
     mistakes.push("REDIS_URL: expected the address of Redis, because BACKEND_TYPE is redis; got nothing");
-  const redis = settleOne("redis", values, mistakes);
-  const perSecondRedis = values.redisPerSecond ? settleOne("redisPerSecond", values, mistakes) : undefined;
+  const redis = oneRedisOf("redis", values, mistakes);
+  const perSecondRedis = values.redisPerSecond ? oneRedisOf("redisPerSecond", values, mistakes) : undefined;
   if (values.redisPerSecond && values.redisPerSecondUrl === undefined)
     mistakes.push(
       "REDIS_PERSECOND_URL: expected the address of the second Redis, because REDIS_PERSECOND is true; got nothing",
@@ -41,7 +41,7 @@ export function settleRedis(
 }
 
 /** Undefined without a usable URL. Both deployments use the first one's TLS files and sentinel settings. */
-function settleOne(prefix: Prefix, values: TableValues, mistakes: string[]): RedisSettings | undefined {
+function oneRedisOf(prefix: Prefix, values: TableValues, mistakes: string[]): RedisSettings | undefined {
   const name = prefix === "redis" ? "REDIS" : "REDIS_PERSECOND";
   const text = values[`${prefix}Url`];
   if (text === undefined) return undefined;
@@ -94,11 +94,13 @@ function settleOne(prefix: Prefix, values: TableValues, mistakes: string[]): Red
 
 function checkTlsFiles(
   { redisTlsCertFile: cert, redisTlsKeyFile: key, redisTlsCaFile: ca, redisTlsSkipsHostName: skips }: TableValues,
-  settled: readonly (RedisSettings | undefined)[],
+  deployments: readonly (RedisSettings | undefined)[],
   mistakes: string[],
   warnings: string[],
 ): void {
-  const usesTls = settled.some((one) => one?.tls !== undefined || (one?.kind === "sentinel" && one.sentinelAccess.tls));
+  const usesTls = deployments.some(
+    (one) => one?.tls !== undefined || (one?.kind === "sentinel" && one.sentinelAccess.tls),
+  );
   if (!usesTls) {
     if ((cert ?? key ?? ca) !== undefined || skips)
       warnings.push("REDIS_TLS_*: no effect, because REDIS_TLS is false and REDIS_URL is not a rediss:// URL");

@@ -7,13 +7,13 @@ import { ConfigError } from "../base/errors.ts";
 import { ON_STORE_FAILURE_NAMES, type OnStoreFailure } from "../engine/domain/limit.ts";
 import { FORMER_SECRETS, findForeignNames } from "./foreign-names.ts";
 import type { HeaderDialect } from "./header-dialects.ts";
-import { checkBoth, checkReadable, quoted } from "./mistakes.ts";
-import { settlePostgres } from "./postgres-settings.ts";
-import { settleRedis } from "./redis-settings.ts";
+import { checkBoth, checkReadable, quotedUnlessSecret } from "./mistakes.ts";
+import { postgresOf } from "./postgres-settings.ts";
+import { redisOf } from "./redis-settings.ts";
 import { namesOf, type Setting } from "./setting.ts";
 import type { BackendType } from "./store-table.ts";
 import { SETTINGS, type TableValues } from "./table.ts";
-import { settleTraces } from "./trace-settings.ts";
+import { tracesOf } from "./trace-settings.ts";
 
 export type { RedisSettings } from "./redis-settings.ts";
 
@@ -93,11 +93,11 @@ function completed(values: TableValues, env: Environment, mistakes: string[], wa
     /** Families of headers to send, with the one of LIMIT_RESPONSE_HEADERS_ENABLED. */
     responseHeaders: headersOf(values),
     /** Where Redis is, and the one for limits per second, and how to reach them; undefined unless `backendType` is redis. */
-    ...settleRedis(values, backendType, mistakes, warnings),
+    ...redisOf(values, backendType, mistakes, warnings),
     /** Where PostgreSQL is and how to reach it; undefined unless `backendType` is postgres. */
-    postgres: settlePostgres(values, backendType, mistakes, warnings),
+    postgres: postgresOf(values, backendType, mistakes, warnings),
     /** How calls are traced; undefined if they are not. */
-    traces: settleTraces(values, mistakes),
+    traces: tracesOf(values, mistakes),
   };
 }
 
@@ -204,7 +204,7 @@ function showGiven(setting: AnySetting, text: string): string {
     const what = /[\r\n]$/.test(text) ? "text that ends in a line break, as echo writes it" : "something else";
     return `${what} (${text.length} characters, not shown)`;
   }
-  const shown = quoted(text);
+  const shown = quotedUnlessSecret(text);
   // Kubernetes sets such values for Services: one named "grpc" sets GRPC_PORT.
   const isServiceLink = /^(?:tcp|udp):\/\//.test(text);
   return isServiceLink ? `${shown} (set by Kubernetes for a Service of that name? See enableServiceLinks)` : shown;

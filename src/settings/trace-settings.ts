@@ -6,10 +6,10 @@ import type { TableValues } from "./table.ts";
 export type TraceProtocol = TableValues["tracingProtocol"];
 
 /** The settings of traces, complete. */
-export type TraceSettings = NonNullable<ReturnType<typeof settleTraces>>;
+export type TraceSettings = NonNullable<ReturnType<typeof tracesOf>>;
 
 /** Undefined unless traces are asked for. */
-export function settleTraces(values: TableValues, mistakes: string[]) {
+export function tracesOf(values: TableValues, mistakes: string[]) {
   if (values.tracingEnabled !== true) return undefined;
   const { otlpCaFile: caFile, otlpCertFile: certFile, otlpKeyFile: keyFile, tracingProtocol: protocol } = values;
   checkBoth("OTEL_EXPORTER_OTLP_CLIENT_CERTIFICATE, OTEL_EXPORTER_OTLP_CLIENT_KEY", certFile, keyFile, mistakes);

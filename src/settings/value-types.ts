@@ -175,7 +175,7 @@ export function oneOf<const T extends string>(
 }
 
 /** A list of `words` separated by commas; repeated ones count once. All words must be in lower case. */
-export function listOf<const T extends string>(words: readonly T[]): SettingType<readonly T[]> {
+export function listOfWords<const T extends string>(words: readonly T[]): SettingType<readonly T[]> {
   const names = words.join(", ");
   return listOfAll(`list of ${names}`, `a comma-separated list of ${names}`, oneOf(words).parse);
 }

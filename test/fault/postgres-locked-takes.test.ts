@@ -3,8 +3,8 @@
 
 import { afterEach, beforeAll, beforeEach, describe, expect, onTestFinished, test } from "vitest";
 import { Verdict } from "../../src/engine/domain/take.ts";
-import { openConnection, type PostgresConnection } from "../../src/stores/postgres/connect.ts";
-import { describeTrouble } from "../../src/stores/postgres/connect-trouble.ts";
+import { openPostgresConnection, type PostgresConnection } from "../../src/stores/postgres/connect.ts";
+import { describePostgresTrouble } from "../../src/stores/postgres/connect-trouble.ts";
 import { LOCK_BUCKETS, WRITE_BUCKETS } from "../../src/stores/postgres/locked-takes.ts";
 import { endWithTest } from "../support/ends.ts";
 import { FaultProxy } from "../support/fault-proxy.ts";
@@ -31,7 +31,7 @@ let session: PostgresConnection;
 beforeAll(async () => {
   server = await PostgresServer.start();
   await (await openPostgresRig({ target: server.target(), deadlineMs: 1_000 })).store.close();
-  session = await openConnection(server.target(), SESSION, () => undefined);
+  session = await openPostgresConnection(server.target(), SESSION, () => undefined);
   endWithTest(() => session.drop());
 }, 60_000);
 beforeEach(async () => {
@@ -128,13 +128,13 @@ test("what became too late while it was settled is not written", async () => {
 });
 
 test("a session that has lost its statements says that there is a pooler, and runs nothing", async () => {
-  const own = await openConnection(server.target(), SESSION, () => undefined);
+  const own = await openPostgresConnection(server.target(), SESSION, () => undefined);
   await own.query({ ...LOCK_BUCKETS, values: ["{k}", "false", "1"] });
   // Another session, as a pooler that shares sessions by transaction would give it.
   await own.query({ text: "DEALLOCATE ALL" });
   const trouble = await own.query({ ...LOCK_BUCKETS, values: ["{k}", "false", "1"] }).then(
     () => "none",
-    (error: unknown) => describeTrouble(error, server.target()),
+    (error: unknown) => describePostgresTrouble(error, server.target()),
   );
   own.drop();
   expect(trouble).toMatch(/ is behind a pooler that shares sessions by transaction: .* \(26000\)$/);

@@ -7,7 +7,7 @@ import { connect, constants, createServer } from "node:http2";
 import { join } from "node:path";
 import { status } from "@grpc/grpc-js";
 import { beforeAll, describe, expect, test } from "vitest";
-import type { Report } from "../../src/tools/mirror/report.ts";
+import type { MirrorReport } from "../../src/tools/mirror/report.ts";
 import type { RunningMirror } from "../../src/tools/mirror/run-mirror.ts";
 import { endWithTest } from "../support/ends.ts";
 import { callRaw, checkHealth, openRawClient, startTestServer } from "../support/grpc-test-server.ts";
@@ -34,7 +34,7 @@ function hit(mirror: RunningMirror, entries: Readonly<Record<string, string>>): 
   return askOnce(client, { domain: "edge", descriptors });
 }
 
-const settledCalls = ({ calls }: Report) =>
+const settledCalls = ({ calls }: MirrorReport) =>
   calls.same + calls.different + Object.values(calls.not_compared).reduce((sum, count) => sum + count, 0);
 
 describe("between two Headgates that differ in one rule", () => {

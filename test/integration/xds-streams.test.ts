@@ -7,7 +7,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { describe, expect, test } from "vitest";
 import { runThrough } from "../../src/base/long-work.ts";
 import { AdsStream, type ControlPlane, PINGS } from "../../src/rule-sources/xds/ads-stream.ts";
-import { readAnswer } from "../../src/rule-sources/xds/discovery.ts";
+import { readDiscoveryAnswer } from "../../src/rule-sources/xds/discovery.ts";
 import { Authority } from "../support/certificates.ts";
 import { closedWithTest } from "../support/ends.ts";
 import { FaultProxy } from "../support/fault-proxy.ts";
@@ -47,7 +47,7 @@ describe.runIf(program !== undefined)("a stream to a control plane", () => {
     const listener = {
       connected: () => undefined,
       message: (bytes: Buffer) => {
-        const { version, nonce } = runThrough(readAnswer(bytes, plane.bounds));
+        const { version, nonce } = runThrough(readDiscoveryAnswer(bytes, plane.bounds));
         heard.versions.push(version);
         stream.send({ version: refusal === undefined ? version : "", nonce, refusal });
       },

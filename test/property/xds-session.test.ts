@@ -3,7 +3,7 @@
 
 import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { type Answer, type StreamRequest, XdsSession } from "../../src/rule-sources/xds/session.ts";
+import { type SessionAnswer, type StreamRequest, XdsSession } from "../../src/rule-sources/xds/session.ts";
 import { runs } from "../support/runs.ts";
 
 const PAUSES = { initialMs: 1_000, maxMs: 60_000, jitters: true };
@@ -22,30 +22,30 @@ class World {
   readonly refusalsAtMs: number[] = [];
   judged = 0;
   readonly opensAtMs: number[] = [];
-  readonly #session: XdsSession<Answer>;
+  readonly #session: XdsSession<SessionAnswer>;
   #served: Served | undefined;
-  #judging: Answer | undefined;
+  #judging: SessionAnswer | undefined;
   /** The stream as the server has it; undefined without one. */
   #stream: { readonly number: number; lastNonce: string; asked: string | undefined } | undefined;
   #nonce = 0;
   /** What old streams still have in their pipes. */
-  readonly #late: { readonly stream: number; readonly answer: Answer }[] = [];
+  readonly #late: { readonly stream: number; readonly answer: SessionAnswer }[] = [];
 
   constructor(random: () => number) {
     const hands = {
       open: (stream: number) => this.#open(stream),
       close: () => undefined,
       send: (request: StreamRequest) => this.#hear(request),
-      judge: (answer: Answer) => {
+      judge: (answer: SessionAnswer) => {
         expect(this.#judging).toBeUndefined();
         this.#judging = answer;
       },
     };
-    this.#session = new XdsSession<Answer>(hands, PAUSES, random);
+    this.#session = new XdsSession<SessionAnswer>(hands, PAUSES, random);
     this.#session.start(0);
   }
 
-  get session(): XdsSession<Answer> {
+  get session(): XdsSession<SessionAnswer> {
     return this.#session;
   }
 

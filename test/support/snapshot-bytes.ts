@@ -1,7 +1,12 @@
 // Snapshots of a memory store as bytes in memory, without a file.
 
 import type { MemoryStore } from "../../src/stores/memory/memory-store.ts";
-import { blocksOf, entriesOf, piecesOf, type ReadBytes } from "../../src/stores/memory/snapshot/snapshot-entries.ts";
+import {
+  blocksOf,
+  entriesToKeep,
+  piecesOf,
+  type ReadBytes,
+} from "../../src/stores/memory/snapshot/snapshot-entries.ts";
 import { type ReadSnapshot, readSnapshot, writeSnapshot } from "../../src/stores/memory/snapshot/snapshot-format.ts";
 
 type Entry = readonly number[];
@@ -47,7 +52,7 @@ export async function sealed(entries: readonly Entry[]): Promise<Buffer> {
 /** The entries of a snapshot. */
 export async function entriesIn(bytes: Buffer): Promise<Entry[]> {
   const all: Entry[] = [];
-  for await (const block of blocksOf(sourceOf(bytes))) for (const entry of entriesOf(block)) all.push([...entry]);
+  for await (const block of blocksOf(sourceOf(bytes))) for (const entry of entriesToKeep(block)) all.push([...entry]);
   return all;
 }
 

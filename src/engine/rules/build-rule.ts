@@ -16,7 +16,7 @@ import {
 import type { LimitDraft, LimitsDraft, PatternDraft, RuleDraft } from "./draft.ts";
 import { type GatewayEntry, gatewayName } from "./gateway-name.ts";
 import { ANY_KEY } from "./match.ts";
-import { safeName, visible } from "./names.ts";
+import { printable, safeName } from "./names.ts";
 import { limitsOnBucket } from "./priority.ts";
 import { formatPlace, type ProblemLog } from "./problems.ts";
 import { patternIdentity } from "./read-pattern.ts";
@@ -128,7 +128,7 @@ function buildRule(draft: RuleDraft, place: RulePlace, context: DomainContext): 
   const owner: Omit<LimitOwner, "isList" | "limitsName"> = {
     path: place.path,
     statPath: place.statPath,
-    readableName: draft.limits.limits.length === 0 ? "" : visible(gatewayName(place.entries)),
+    readableName: draft.limits.limits.length === 0 ? "" : printable(gatewayName(place.entries)),
     onStoreFailure: draft.onStoreFailure,
     isOwnKind: isOwnKind(draft) || place.hashesValues,
     holdSeconds: draft.hold?.seconds ?? 0,
@@ -160,7 +160,7 @@ function placeOf(draft: RuleDraft, { pattern, text }: PatternDraft, parent: Pare
   const isResource = isInResource(draft.at);
   // Gateways use the same text as key and value for routes and headers; it is shown once.
   const isTwice = isResource && text === draft.key;
-  const pathElement = visible(text === "" || isTwice ? draft.key : `${draft.key}=${text}`);
+  const pathElement = printable(text === "" || isTwice ? draft.key : `${draft.key}=${text}`);
   const hashesValues = draft.hashesValues || parent.hashesValues;
   if (hashesValues) context.hiddenKeys.add(draft.key.includes("*") ? ANY_KEY : draft.key);
   return {

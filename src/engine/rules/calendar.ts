@@ -11,7 +11,7 @@ import { textOf } from "../domain/request.ts";
 import { Fields } from "./fields.ts";
 import type { ProblemLog } from "./problems.ts";
 import type { MappingNode } from "./source.ts";
-import { suggest } from "./suggest.ts";
+import { suggestionFor } from "./suggest.ts";
 
 let loaded: typeof Polyfill.Temporal | undefined;
 
@@ -155,7 +155,7 @@ function readTimeZone(fields: Fields): string | undefined {
 
 function suggestZone(name: string): string | undefined {
   if (/^[-+0-9]/.test(name)) return "Name a place: an offset has no daylight saving time.";
-  return suggest(name, Intl.supportedValuesOf("timeZone"));
+  return suggestionFor(name, Intl.supportedValuesOf("timeZone"));
 }
 
 function readStart(unit: CalendarUnit, fields: Fields): Pick<Calendar, "month" | "day"> | undefined {

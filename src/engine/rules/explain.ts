@@ -17,7 +17,7 @@ import { findChild } from "./match.ts";
 import { limitForCall, limitForDescriptor } from "./priority.ts";
 import { formatPlace } from "./problems.ts";
 import type { DomainRules, KeyRules, Level, Rule, RuleSet } from "./rule-set.ts";
-import { suggest } from "./suggest.ts";
+import { suggestionFor } from "./suggest.ts";
 import { ruleOfTier } from "./tiers.ts";
 
 /** Most names that are compared with a misspelt one, which bounds the time of a question. */
@@ -340,6 +340,6 @@ function descriptorOf(domain: DomainRules, entries: readonly WrittenEntry[]): De
 }
 
 function didYouMean(word: string, words: readonly string[]): { readonly suggestion?: string } {
-  const suggestion = suggest(word, words);
+  const suggestion = suggestionFor(word, words);
   return suggestion === undefined ? {} : { suggestion };
 }

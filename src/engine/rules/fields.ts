@@ -6,7 +6,7 @@ import { ENTRY_BYTES_MAX, oneByteOf } from "../domain/request.ts";
 import { describeSource, type ProblemLog } from "./problems.ts";
 import { homeOf, type KnownKeys, REFERENCE_KEYS, REFERENCE_SECTIONS, SECTIONS, type Section } from "./schema.ts";
 import type { MappingEntry, MappingNode, Place, ScalarNode, SourceFile, SourceNode } from "./source.ts";
-import { suggest } from "./suggest.ts";
+import { suggestionFor } from "./suggest.ts";
 
 /** One key of a section with all values given for it. The last value counts. */
 export interface Field {
@@ -36,7 +36,7 @@ export class Fields {
     for (const mapping of mappings) {
       const writtenHere = new Set<string>();
       for (const entry of mapping.entries) {
-        const name = keyText(entry.key, log);
+        const name = shownKeyOf(entry.key, log);
         if (name === undefined) continue;
         if (!entry.isMerged) {
           if (writtenHere.has(name)) log.warn(entry.key.at, `'${name}' is given twice; only the last one counts`);
@@ -127,7 +127,7 @@ export class Fields {
     const text = value.kind === "scalar" ? value.text : "";
     const index = words.indexOf(text);
     if (index >= 0) return index;
-    return this.log.wrong(value, `${name}: expected one of ${words.join(", ")}`, suggest(text, words));
+    return this.log.wrong(value, `${name}: expected one of ${words.join(", ")}`, suggestionFor(text, words));
   }
 
   /** The keys of a section inside this one; undefined if absent or null. */
@@ -177,7 +177,7 @@ export function isNull(node: SourceNode): boolean {
 }
 
 /** The text of a key; one-byte if it is binary. A key of another type is reported, and the result is undefined. */
-export function keyText(key: ScalarNode, log: ProblemLog): string | undefined {
+export function shownKeyOf(key: ScalarNode, log: ProblemLog): string | undefined {
   if (key.value.type === "text") return key.text;
   if (key.value.type === "binary") return key.value.bytes;
   const message = `a key must be text, got ${describeSource(key)}, which YAML reads as ${key.value.type}`;
@@ -200,7 +200,7 @@ function isKeyOf(section: Section | KnownKeys, name: string, entry: MappingEntry
   if (home !== undefined && home !== section) {
     log.error(at, `'${name}' is not allowed ${title}`, `It belongs ${SECTIONS[home].home}.`);
   } else {
-    const hint = suggest(name, known);
+    const hint = suggestionFor(name, known);
     const words = hint === undefined ? `; expected one of ${known.join(", ")}` : "";
     log.error(at, `unknown key '${name}' ${title}${words}`, hint);
   }

@@ -15,7 +15,7 @@ export function safeName(name: string): string {
 }
 
 /** Text for metadata, logs and pages, which a line feed must not break. */
-export function visible(text: string): string {
+export function printable(text: string): string {
   return text.replace(CONTROL, hexOf);
 }
 

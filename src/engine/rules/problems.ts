@@ -1,6 +1,6 @@
 // Gathers all problems of rule files and words them for people.
 
-import { type Place, type Problem, type SourceFile, type SourceNode, topOf } from "./source.ts";
+import { type Place, type Problem, placeOfFile, type SourceFile, type SourceNode } from "./source.ts";
 
 /** Most problems of one load; a broken file may have one per line. */
 export const PROBLEMS_MAX = 500;
@@ -78,7 +78,7 @@ export function makeProblem(
 
 /** A file or resource that could not be read, with the reason as its only problem. */
 export function refusedFile(name: string, isResource: boolean, why: string): SourceFile {
-  return { name, isResource, root: undefined, problems: [makeProblem("error", topOf(name, isResource), why)] };
+  return { name, isResource, root: undefined, problems: [makeProblem("error", placeOfFile(name, isResource), why)] };
 }
 
 /** Most characters of a text: names of 64 KiB may be in it, and PROBLEMS_MAX problems are kept and shown. */

@@ -32,7 +32,7 @@ import { readPriority, warnNoReserve } from "./priority.ts";
 import type { ProblemLog } from "./problems.ts";
 import { DEBT_BURSTS_DEFAULT, OWN_LIMIT_KEYS, RATE_KEYS, REPLACES_MAX } from "./schema.ts";
 import type { ScalarNode } from "./source.ts";
-import { suggest } from "./suggest.ts";
+import { suggestionFor } from "./suggest.ts";
 
 const UNIT_WORDS: readonly string[] = UNIT_NAMES.slice(1);
 
@@ -206,7 +206,7 @@ function readUnit(fields: Fields): Unit | undefined {
   if (index >= 0) return (index + 1) as Unit;
   const expected = `expected one of ${UNIT_WORDS.join(", ")}`;
   if (field !== undefined && text !== "") {
-    fields.log.wrong(field.value, `unit: ${expected}`, suggest(textOf(text), UNIT_WORDS));
+    fields.log.wrong(field.value, `unit: ${expected}`, suggestionFor(textOf(text), UNIT_WORDS));
   } else if (field === undefined ? !fields.hasRefused : field.value.kind === "scalar") {
     const hint = "Add 'unit', or 'window: 30s', or use tokens_per_second.";
     fields.log.error(fields.valueAt("unit"), `unit is missing: ${expected}`, hint);

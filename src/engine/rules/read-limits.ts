@@ -5,7 +5,7 @@ import { getOrInsert } from "../../base/get-or-insert.ts";
 import { oneByteOf, textOf } from "../domain/request.ts";
 import { defaultPostPaid, withDefaults } from "./defaults.ts";
 import type { LimitDraft, LimitsDraft, RuleDraft, TierDraft } from "./draft.ts";
-import { type Field, Fields, fieldsOfFiles, isNull, keyText, readScalars, textOfNode } from "./fields.ts";
+import { type Field, Fields, fieldsOfFiles, isNull, readScalars, shownKeyOf, textOfNode } from "./fields.ts";
 import { warnUnsafe } from "./names.ts";
 import { describeSource, formatPlace, type ProblemLog } from "./problems.ts";
 import { readLimit, readUnlimited } from "./read-limit.ts";
@@ -18,7 +18,7 @@ import {
   type SourceFile,
   type SourceNode,
 } from "./source.ts";
-import { suggest } from "./suggest.ts";
+import { suggestionFor } from "./suggest.ts";
 
 /** Limits as a rule or a file writes them. */
 interface WrittenLimits {
@@ -172,7 +172,7 @@ function find(
     return found;
   }
   const names = [...named.keys()].map(textOf);
-  const hint = suggest(textOf(name), names);
+  const hint = suggestionFor(textOf(name), names);
   const shown = `${names.slice(0, SHOWN_NAMES_MAX).join(", ")}${names.length > SHOWN_NAMES_MAX ? ", ..." : ""}`;
   const known =
     names.length === 0 ? "; this domain has no 'limits'" : hint === undefined ? `; expected one of ${shown}` : "";
@@ -232,7 +232,7 @@ export function gatherNamedLimits(files: readonly SourceFile[], log: ProblemLog)
 }
 
 function add(found: Map<string, NamedLimits>, { key, value, isMerged }: MappingEntry, log: ProblemLog): void {
-  const text = keyText(key, log);
+  const text = shownKeyOf(key, log);
   if (text === undefined) return;
   const name = key.value.type === "binary" ? text : oneByteOf(text);
   const first = found.get(name);

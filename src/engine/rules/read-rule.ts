@@ -27,7 +27,7 @@ import { type Regexes, readPatterns } from "./read-pattern.ts";
 import { readRequired } from "./required.ts";
 import type { CostEntry } from "./rule-set.ts";
 import { RULES_FAULT, RULES_MAX } from "./schema.ts";
-import { isInResource, type MappingNode, type Place, type SourceFile, topOf } from "./source.ts";
+import { isInResource, type MappingNode, type Place, placeOfFile, type SourceFile } from "./source.ts";
 
 /** What is needed to read the files of a set. */
 interface SetContext {
@@ -66,7 +66,7 @@ export function* readFile(file: SourceFile, set: SetContext, log: ProblemLog): L
   if (root === undefined) return;
   const fields = new Fields("file", [root], log);
   const field = fields.get("domain");
-  const domainAt = field?.value.at ?? (isResource ? root.at : topOf(file.name));
+  const domainAt = field?.value.at ?? (isResource ? root.at : placeOfFile(file.name));
   const domain = fields.text("domain") ?? "";
   if (domain === "" && (field === undefined || field.value.kind === "scalar")) {
     log.error(domainAt, "the domain is missing or empty; every file needs the domain that callers send");
@@ -117,7 +117,7 @@ function draftOf(
 function readRoot(file: SourceFile, log: ProblemLog): MappingNode | undefined {
   const { root } = file;
   if (root === undefined || root.kind === "mapping") return root;
-  if (isNull(root)) log.error(topOf(file.name), "the file is empty: expected a 'domain' and its 'descriptors'");
+  if (isNull(root)) log.error(placeOfFile(file.name), "the file is empty: expected a 'domain' and its 'descriptors'");
   else log.wrong(root, "expected a mapping with 'domain' and 'descriptors'");
   return undefined;
 }

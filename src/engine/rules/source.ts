@@ -60,7 +60,7 @@ export interface Place {
 }
 
 /** Where a file or resource begins. */
-export function topOf(file: string, isResource = false): Place {
+export function placeOfFile(file: string, isResource = false): Place {
   return isResource ? { file, line: 0, column: 0, path: "" } : { file, line: 1, column: 1 };
 }
 

@@ -35,7 +35,7 @@ const WORDS_OF_OTHERS: ReadonlyMap<string, readonly string[]> = new Map([
 ]);
 
 /** A sentence that names the nearest of `words`, or undefined if none is near. */
-export function suggest(word: string, words: Iterable<string>): string | undefined {
+export function suggestionFor(word: string, words: Iterable<string>): string | undefined {
   const nearest = nearestWord(word, [...words]);
   return nearest === undefined ? undefined : `Did you mean '${nearest}'?`;
 }

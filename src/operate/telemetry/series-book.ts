@@ -4,7 +4,7 @@
 
 import { getOrInsert } from "../../base/get-or-insert.ts";
 import { LimitStats } from "../../engine/domain/stats.ts";
-import { type LimitStatsBook, labelsOf, type StatsEntry } from "./stats-book.ts";
+import { type LimitStatsBook, type StatsEntry, seriesLabelsOf } from "./stats-book.ts";
 
 /** The path and the limit's name of a domain's series for all other rules. No rule has an empty key, and no limit such a name. */
 const OTHER_RULES = { path: ["", "(other rules)"], name: "(other rules)" };
@@ -48,6 +48,6 @@ export class SeriesBook {
     if (gone !== undefined) stats.add(gone);
     for (const entry of entries) if (entry.series === "summed") stats.add(entry.stats);
     const { path, name } = OTHER_RULES;
-    return { domain, path, labels: labelsOf(domain, path, name), stats, series: "own" };
+    return { domain, path, labels: seriesLabelsOf(domain, path, name), stats, series: "own" };
   }
 }

@@ -67,7 +67,7 @@ export class LimitStatsBook implements StatsBook, ValueStatsBook {
         domain,
         path: [...path],
         owner: { domain, rule: path.join("/"), limit },
-        labels: labelsOf(domain, path, limit),
+        labels: seriesLabelsOf(domain, path, limit),
         stats: new LimitStats(),
         series: undefined,
         values: new Map(),
@@ -118,7 +118,7 @@ export class LimitStatsBook implements StatsBook, ValueStatsBook {
   #addValue(rule: RuleEntry, key: string, path: readonly string[]): LimitStats {
     const { domain, limit } = rule.owner;
     const stats = new LimitStats();
-    const entry = { domain, path: [...path], labels: labelsOf(domain, path, limit), stats, series: undefined };
+    const entry = { domain, path: [...path], labels: seriesLabelsOf(domain, path, limit), stats, series: undefined };
     rule.values.set(key, entry);
     rule.stats.values ??= [];
     rule.stats.values.push(stats);
@@ -186,7 +186,7 @@ function joined(parts: readonly string[]): string {
 }
 
 /** The labels of an entry in Prometheus's text format; the arguments are one-byte text. */
-export function labelsOf(domain: string, path: readonly string[], limit: string): string {
+export function seriesLabelsOf(domain: string, path: readonly string[], limit: string): string {
   const label = (name: string, oneByte: string) => labelText(name, textOf(oneByte));
   return [
     label("domain", domain),

@@ -16,7 +16,7 @@ import { waitForStore } from "./store-watch.ts";
 import { openTls } from "./tls-watch.ts";
 
 /** `says` may have several lines. */
-export interface Finding {
+interface StartFinding {
   readonly level: "ok" | "warning" | "error";
   readonly says: string;
 }
@@ -37,15 +37,15 @@ const CHECKS: readonly (readonly [keyof typeof SETTING_GROUPS, (start: Start) =>
 ];
 
 /** Everything found, in the order of a start. What depends on settings that can't be used is not checked. */
-export async function checkStart(env: Environment, version: string): Promise<readonly Finding[]> {
-  const found: Finding[] = [];
-  const add = (level: Finding["level"], says: string) => found.push({ level, says });
+export async function checkStart(env: Environment, version: string): Promise<readonly StartFinding[]> {
+  const found: StartFinding[] = [];
+  const add = (level: StartFinding["level"], says: string) => found.push({ level, says });
   const { settings, mistakes } = readWithMistakes(env);
   for (const mistake of mistakes) add("error", mistake);
   for (const warning of settings.warnings) add("warning", warning);
   if (mistakes.length === 0) add("ok", "settings");
   const tell =
-    (level: Finding["level"]) =>
+    (level: StartFinding["level"]) =>
     (
       { reason, why = reason, problems = [] }: { reason?: string; why?: string; problems?: readonly string[] },
       said: string,

@@ -45,6 +45,6 @@ export function known(label: string, counts: Readonly<Record<string, number | un
 }
 
 /** 1 for the state that it is in, 0 for the others. */
-export function oneOf(states: readonly string[], current: string): Sample[] {
+export function inState(states: readonly string[], current: string): Sample[] {
   return states.map((state): Sample => [Number(state === current), { state }]);
 }

@@ -8,7 +8,7 @@ import { byLabel, type Sample } from "../../operate/telemetry/metric-text.ts";
 import { BREAKER_STATES, SOURCE_NAMES } from "../../operate/telemetry/observers.ts";
 import { MemoryStore } from "../../stores/memory/memory-store.ts";
 import { requiringDomains } from "./condition-watch.ts";
-import { counter, gauge, histogram, known, oneOf, secondsSince } from "./metric-rows.ts";
+import { counter, gauge, histogram, inState, known, secondsSince } from "./metric-rows.ts";
 import { tlsNumbers } from "./tls-watch.ts";
 
 const METHOD_LABELS = ["grpc_method"] as const;
@@ -184,7 +184,7 @@ export const METRICS = {
   ),
   breakerState: gauge(
     "headgate_store_breaker_state",
-    ({ storeCounts }) => oneOf(BREAKER_STATES, storeCounts.breakerState),
+    ({ storeCounts }) => inState(BREAKER_STATES, storeCounts.breakerState),
     ["state"],
   ).means("1 for the breaker's state, 0 for the others."),
   breakerChanges: counter(
@@ -294,7 +294,7 @@ export const METRICS = {
   rulesLastLoadOk: gauge("headgate_rules_last_load_success", ({ reloader }) =>
     Number(reloader.status().lastError === undefined),
   ).means("1 if the last load took effect, 0 if its errors kept the old rules."),
-  planeState: gauge("headgate_control_plane_state", ({ xds }) => xds && oneOf(PLANE_STATES, xds.xdsStatus().state), [
+  planeState: gauge("headgate_control_plane_state", ({ xds }) => xds && inState(PLANE_STATES, xds.xdsStatus().state), [
     "state",
   ]).means("1 for the state of the stream to the control plane, 0 for the others."),
   planeSetAge: gauge("headgate_control_plane_set_age_seconds", ({ xds, clock }) =>

@@ -12,7 +12,7 @@ import type { Backend, SharedStore } from "../../stores/batching/shared-store.ts
 import { CountersFirst, LocalCountersFirst } from "../../stores/counters/counters-first.ts";
 import { DenialMemory } from "../../stores/denials/denial-memory.ts";
 import { MemoryStore } from "../../stores/memory/memory-store.ts";
-import type { Aside as PostgresAside } from "../../stores/postgres/aside.ts";
+import type { PostgresAside } from "../../stores/postgres/aside.ts";
 import type { ProcessRegister } from "../../stores/process-register.ts";
 import type { AsideOptions as RedisAside } from "../../stores/redis/aside.ts";
 import type { ClusterStoreOptions } from "../../stores/redis/cluster-store.ts";

@@ -5,7 +5,7 @@ import { type LongWork, runInTurns, runThrough } from "../../base/long-work.ts";
 import { type CompileOptions, compileSteps } from "../../engine/rules/compile.ts";
 import { formatProblem, makeProblem } from "../../engine/rules/problems.ts";
 import type { RuleSet } from "../../engine/rules/rule-set.ts";
-import { type Problem, type SourceFile, topOf } from "../../engine/rules/source.ts";
+import { type Problem, placeOfFile, type SourceFile } from "../../engine/rules/source.ts";
 import { parseHere, parseInThread } from "./parse-in-thread.ts";
 import { type FileChoice, type RuleFiles, readRuleFiles } from "./read-files.ts";
 
@@ -58,13 +58,13 @@ function* compileSources(
   sources: readonly SourceFile[],
   options: LoadOptions,
 ): LongWork<LoadResult> {
-  const failures = read.failures.map(({ name, message }) => makeProblem("error", topOf(name), message));
+  const failures = read.failures.map(({ name, message }) => makeProblem("error", placeOfFile(name), message));
   const { ruleSet, problems } = yield* compileSteps(sources, { ...options, hash: read.hash });
   const files = read.files.map((file) => file.name);
   if (failures.length > 0) return { ruleSet: undefined, problems: [...failures, ...problems], hash: read.hash, files };
   if (files.length > 0 || ruleSet === undefined) return { ruleSet, problems, hash: read.hash, files };
   const message = "the rules directory has no rule files (*.yaml, *.yml, *.json), so nothing is limited";
-  const warning = makeProblem("warning", topOf(directory), message);
+  const warning = makeProblem("warning", placeOfFile(directory), message);
   return { ruleSet: { ...ruleSet, warnings: [warning] }, problems: [warning], hash: read.hash, files };
 }
 

@@ -5,7 +5,7 @@ import { runInTurns } from "../../base/long-work.ts";
 import { type CompileOptions, type CompileResult, compileSteps } from "../../engine/rules/compile.ts";
 import { formatProblem } from "../../engine/rules/problems.ts";
 import type { RuleSet } from "../../engine/rules/rule-set.ts";
-import { type Problem, type SourceFile, topOf } from "../../engine/rules/source.ts";
+import { type Problem, placeOfFile, type SourceFile } from "../../engine/rules/source.ts";
 
 /** The result of compiling a set. */
 export interface SetResult extends CompileResult {
@@ -67,5 +67,5 @@ function leftOutWarning(file: string, errors: readonly Problem[]): Problem {
   const [first] = errors;
   const why = first === undefined ? "" : `: ${formatProblem(first)}`;
   const message = `the file is ignored: it can't be combined with the control plane's rules${why}`;
-  return { severity: "warning", ...topOf(file), message };
+  return { severity: "warning", ...placeOfFile(file), message };
 }

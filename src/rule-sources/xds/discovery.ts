@@ -48,7 +48,7 @@ const HASHED_PER_STEP = 262_144;
  * Reads an answer. Resources beyond the bound are counted only. Throws RequestError if the bytes are no DiscoveryResponse, or if the
  * nonce, without which no answer can be refused, is longer than NAME_BYTES_MAX.
  */
-export function* readAnswer(bytes: Buffer, bounds: AnswerBounds): LongWork<DiscoveryAnswer> {
+export function* readDiscoveryAnswer(bytes: Buffer, bounds: AnswerBounds): LongWork<DiscoveryAnswer> {
   const wire = new WireReader();
   wire.open(bytes);
   const head: Head = { version: "", versionBytes: 0, nonce: "", typeUrl: "", count: 0 };

@@ -5,7 +5,7 @@
 // (ACK: the answer's version and nonce) or refuses it (NACK: the last version accepted on this stream, the answer's nonce, and why).
 
 /** The parts of an answer that the machine uses. */
-export interface Answer {
+export interface SessionAnswer {
   readonly version: string;
   readonly nonce: string;
   /** Equal for answers with the same resources. */
@@ -20,7 +20,7 @@ export interface StreamRequest {
 }
 
 /** What the machine has others do. */
-interface SessionHands<A extends Answer> {
+interface SessionHands<A extends SessionAnswer> {
   /** Opens the stream with that number. */
   open(stream: number): void;
   close(): void;
@@ -62,7 +62,7 @@ interface Refused {
  * The client of one control plane. Each event is a method; `nowMs` must not fall from call to call. `stream` is the number with which it
  * was opened: events of older streams are ignored.
  */
-export class XdsSession<A extends Answer> {
+export class XdsSession<A extends SessionAnswer> {
   readonly #hands: SessionHands<A>;
   readonly #pauses: SessionPauses;
   readonly #random: () => number;

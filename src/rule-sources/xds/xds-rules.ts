@@ -20,7 +20,7 @@ import { RuleSource, type RulesPart } from "../files/rule-source.ts";
 import type { WatchedFiles } from "../files/watch.ts";
 import { AdsStream, type ControlPlane } from "./ads-stream.ts";
 import { compileSet, type SetResult } from "./compile-set.ts";
-import { type DiscoveryAnswer, RATE_LIMIT_TYPE, readAnswer } from "./discovery.ts";
+import { type DiscoveryAnswer, RATE_LIMIT_TYPE, readDiscoveryAnswer } from "./discovery.ts";
 import { CacheFile } from "./rules-cache.ts";
 import { type SessionPauses, type StreamState, XdsSession } from "./session.ts";
 
@@ -173,7 +173,7 @@ export class XdsRules extends RuleSource {
   async #read({ stream, bytes }: { readonly stream: number; readonly bytes: Buffer }): Promise<void> {
     let answer: DiscoveryAnswer;
     try {
-      answer = await runInTurns(readAnswer(bytes, this.#options.plane.bounds));
+      answer = await runInTurns(readDiscoveryAnswer(bytes, this.#options.plane.bounds));
     } catch (cause) {
       // Without a nonce the answer can't be refused, so the stream is replaced.
       if (stream === this.#streams) this.#stream?.close();

@@ -8,7 +8,7 @@ import type { PostgresTarget } from "../../settings/store-address.ts";
 import { withTimeLimit } from "../batching/connecting.ts";
 import type { ServerTime } from "../batching/server-time.ts";
 import type { PostgresConnection, Rows } from "./connect.ts";
-import { describeTrouble } from "./connect-trouble.ts";
+import { describePostgresTrouble } from "./connect-trouble.ts";
 import { storedKey } from "./postgres-batch.ts";
 import type { PostgresLink } from "./postgres-link.ts";
 import { isWorthRepeating } from "./refusals.ts";
@@ -29,7 +29,7 @@ interface AsideOptions {
   readonly serverTime: ServerTime;
 }
 
-export interface Aside {
+export interface PostgresAside {
   readonly kind: "postgres";
   /** Sends a statement whose $1 is the prefix of keys. Rejects with StoreError. */
   readonly ask: (text: string, ...values: readonly (string | null)[]) => Promise<Rows>;
@@ -37,7 +37,7 @@ export interface Aside {
   readonly nowUs: () => number;
 }
 
-export function openAside(options: AsideOptions): Aside {
+export function openAside(options: AsideOptions): PostgresAside {
   const { target, silenceMs, clock, serverTime } = options;
   const prefix = storedKey(options.keyPrefix);
   return {
@@ -50,7 +50,7 @@ export function openAside(options: AsideOptions): Aside {
         } catch (error) {
           if (error instanceof StoreError) throw error;
           if (isWorthRepeating(error) && attempt < ATTEMPTS_MAX) continue;
-          throw new StoreError("STORE_COMMAND", describeTrouble(error, target), error);
+          throw new StoreError("STORE_COMMAND", describePostgresTrouble(error, target), error);
         }
       }
     },

@@ -7,14 +7,14 @@ import { isRefusal } from "./refusals.ts";
 import { SchemaError } from "./schema.ts";
 
 /** Where PostgreSQL is, for messages. No login. */
-export function nameOfTarget({ host, port }: PostgresTarget): string {
+export function nameOfPostgres({ host, port }: PostgresTarget): string {
   if (host.startsWith("/")) return `PostgreSQL at ${host}/.s.PGSQL.${port}`;
   return `PostgreSQL at ${host.includes(":") ? `[${host}]` : host}:${port}`;
 }
 
 /** The problem as a sentence without its full stop. `error` is what connecting, setting up or a call threw. */
-export function describeTrouble(error: unknown, target: PostgresTarget): string {
-  const name = nameOfTarget(target);
+export function describePostgresTrouble(error: unknown, target: PostgresTarget): string {
+  const name = nameOfPostgres(target);
   if (isRefusal(error)) return `${name} ${describeRefusal(error.code ?? "", target)}`;
   if (error instanceof SharedSessionError) return `${name} ${POOLED}`;
   if (error instanceof SchemaError) return `${name} ${error.message}`;

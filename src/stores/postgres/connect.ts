@@ -47,7 +47,7 @@ export interface PostgresConnection {
  * Connects, logs in and sets the session up. Rejects with what went wrong (connect-trouble.ts makes a sentence of it).
  * `onLost` is called once if the connection ends on its own afterwards.
  */
-export async function openConnection(
+export async function openPostgresConnection(
   target: PostgresTarget,
   session: SessionSettings,
   onLost: () => void,

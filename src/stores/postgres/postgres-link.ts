@@ -6,8 +6,8 @@ import type { PostgresTarget } from "../../settings/store-address.ts";
 import { withTimeLimit } from "../batching/connecting.ts";
 import { Link, type LinkEvents } from "../batching/link.ts";
 import type { ServerTime } from "../batching/server-time.ts";
-import { openConnection, type PostgresConnection, type SessionSettings } from "./connect.ts";
-import { describeTrouble, nameOfTarget, SharedSessionError } from "./connect-trouble.ts";
+import { openPostgresConnection, type PostgresConnection, type SessionSettings } from "./connect.ts";
+import { describePostgresTrouble, nameOfPostgres, SharedSessionError } from "./connect-trouble.ts";
 import { LOCK_BUCKETS, WRITE_BUCKETS } from "./locked-takes.ts";
 import { setUp } from "./schema.ts";
 import { TAKE_EACH } from "./take-each.ts";
@@ -36,7 +36,7 @@ export class PostgresLink extends Link<PostgresConnection> {
   #busy: PostgresConnection | undefined;
 
   constructor(options: PostgresLinkOptions) {
-    super(nameOfTarget(options.target), options);
+    super(nameOfPostgres(options.target), options);
     this.#options = options;
   }
 
@@ -61,15 +61,15 @@ export class PostgresLink extends Link<PostgresConnection> {
   }
 
   get name(): string {
-    return nameOfTarget(this.#options.target);
+    return nameOfPostgres(this.#options.target);
   }
 
   protected async open(onLost: () => void): Promise<PostgresConnection> {
-    return await openConnection(this.#options.target, this.#options.session, onLost);
+    return await openPostgresConnection(this.#options.target, this.#options.session, onLost);
   }
 
   protected describeAttempt(error: unknown): string {
-    return describeTrouble(error, this.#options.target);
+    return describePostgresTrouble(error, this.#options.target);
   }
 
   protected async test(connection: PostgresConnection): Promise<void> {
@@ -84,7 +84,7 @@ export class PostgresLink extends Link<PostgresConnection> {
     const own = await processOf(connection);
     if (own === connection.processId) return;
     const { target, session } = this.#options;
-    const other = await openConnection(target, session, () => undefined);
+    const other = await openPostgresConnection(target, session, () => undefined);
     try {
       for (let tries = 0; tries < SHARING_TRIES; tries++) {
         // A pooler by transaction gives each statement an idle session: the one that was used last, or the next in turn.

@@ -14,9 +14,9 @@ import type { LinkEvents } from "../batching/link.ts";
 import { type BatchingOptions, completeOptions } from "../batching/options.ts";
 import type { ReplyReader } from "../batching/reply.ts";
 import { type Backend, SharedStore } from "../batching/shared-store.ts";
-import { type Aside, openAside } from "./aside.ts";
+import { openAside, type PostgresAside } from "./aside.ts";
 import type { PostgresConnection, SessionSettings } from "./connect.ts";
-import { describeTrouble } from "./connect-trouble.ts";
+import { describePostgresTrouble } from "./connect-trouble.ts";
 import { Housekeeping } from "./housekeeping.ts";
 import { LockedKeys, NOT_PLAIN, Queue, UNKNOWN_HOLDER } from "./locked-keys.ts";
 import { BatchSettlement, settleLocked } from "./locked-takes.ts";
@@ -28,7 +28,7 @@ import {
   isWorthRepeating,
   keyOfMade,
   needsAnotherConnection,
-  ranNothing,
+  postgresRanNothing,
   waitedTooLong,
 } from "./refusals.ts";
 import { readTakeEach, TAKE_EACH, takeEachArguments } from "./take-each.ts";
@@ -72,7 +72,7 @@ const CLOSED_ERROR = new StoreError(
 const PLAIN_UNDER_WAY_MAX = 2;
 
 /** Opens the store, which connects automatically and keeps trying. Never throws because PostgreSQL is away: `trouble` says so. */
-export function openPostgresStore(options: PostgresStoreOptions): SharedStore<PostgresBackend, Aside> {
+export function openPostgresStore(options: PostgresStoreOptions): SharedStore<PostgresBackend, PostgresAside> {
   const backend = new PostgresBackend(options);
   const { aside } = backend;
   return new SharedStore(backend, aside, postgresProcessRegister(aside), completeOptions(options).clock);
@@ -81,7 +81,7 @@ export function openPostgresStore(options: PostgresStoreOptions): SharedStore<Po
 /** One PostgreSQL and the connections to it. */
 export class PostgresBackend extends Intake<PostgresBatch> implements Backend {
   readonly housekeeping: Housekeeping;
-  readonly aside: Aside;
+  readonly aside: PostgresAside;
   readonly #options: PostgresStoreOptions;
   /** Connections for takes. */
   readonly #links: readonly PostgresLink[];
@@ -299,7 +299,7 @@ export class PostgresBackend extends Intake<PostgresBatch> implements Backend {
 
   #onError(batch: PostgresBatch, link: PostgresLink, error: unknown): void {
     if (batch.state === "done") return;
-    const sentence = describeTrouble(error, this.#options.target);
+    const sentence = describePostgresTrouble(error, this.#options.target);
     if (!isRefusal(error)) {
       this.answers.lose(batch, new StoreError("STORE_UNREACHABLE", sentence, error));
       link.reconnect(sentence);
@@ -315,7 +315,7 @@ export class PostgresBackend extends Intake<PostgresBatch> implements Backend {
       this.answers.fail(batch, refused, true);
       return;
     }
-    if (ranNothing(error)) this.answers.fail(batch, refused);
+    if (postgresRanNothing(error)) this.answers.fail(batch, refused);
     else this.answers.lose(batch, refused);
     this.onRefusal(sentence);
     if (needsAnotherConnection(error)) link.reconnect(sentence);

@@ -7,14 +7,14 @@ import {
   REPORT_BYTES_MAX,
   readProcess,
 } from "../process-register.ts";
-import type { Aside } from "./aside.ts";
+import type { PostgresAside } from "./aside.ts";
 
 // A time that the server's clock was set back from would keep its entry for ever.
 const LONG = `interval '${PROCESS_GONE_MS} milliseconds'`;
 const GONE = `seen_at NOT BETWEEN clock_timestamp() - ${LONG} AND clock_timestamp() + ${LONG}`;
 
 /** The register. */
-export function postgresProcessRegister({ ask }: Aside): ProcessRegister {
+export function postgresProcessRegister({ ask }: PostgresAside): ProcessRegister {
   return {
     async beat(own) {
       let isNew = false;

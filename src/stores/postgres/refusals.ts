@@ -8,7 +8,7 @@ export function isRefusal(error: unknown): error is DatabaseError {
 }
 
 /** True if the server rolled the call back; false if it may have crashed or ended just afterwards. */
-export function ranNothing(error: unknown): boolean {
+export function postgresRanNothing(error: unknown): boolean {
   return isRefusal(error) && !/^(57P0|08|58|XX|40003)/.test(error.code ?? "08");
 }
 

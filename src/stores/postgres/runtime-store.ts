@@ -1,7 +1,7 @@
 // Limits at run time in PostgreSQL (sql/runtime_limits.sql).
 
 import { RUNTIME_LIMITS_AT_ONCE, type RuntimeStore, readHead, readKept, readWritten } from "../runtime-store.ts";
-import type { Aside } from "./aside.ts";
+import type { PostgresAside } from "./aside.ts";
 import { textArray } from "./postgres-batch.ts";
 
 type Changes = Parameters<RuntimeStore["write"]>[0];
@@ -9,7 +9,7 @@ type Changes = Parameters<RuntimeStore["write"]>[0];
 const KEPT = "key, at_us || ' ' || mark || ' ' || value";
 
 /** The store. It has at most `limitsMax` limits, ended and unset ones included. */
-export function postgresRuntimeStore({ ask, nowUs }: Aside, limitsMax: number): RuntimeStore {
+export function postgresRuntimeStore({ ask, nowUs }: PostgresAside, limitsMax: number): RuntimeStore {
   const write = async (changes: Changes, ...repair: readonly (number | null)[]) => {
     const numbers = (of: (change: Changes[number]) => number | undefined) =>
       `{${changes.map((each) => of(each) ?? "NULL").join()}}`;

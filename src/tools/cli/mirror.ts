@@ -3,11 +3,11 @@
 import { Option } from "commander";
 import { type Clock, SystemClock } from "../../base/clock.ts";
 import { createLogger } from "../../operate/telemetry/logger.ts";
-import { LISTEN_ADDRESS, listOf, oneOf } from "../../settings/value-types.ts";
+import { LISTEN_ADDRESS, listOfWords, oneOf } from "../../settings/value-types.ts";
 import { IGNORABLE_FIELDS } from "../mirror/compare.ts";
 import { VALUE_MODES } from "../mirror/differences.ts";
 import type { ReplayFlags } from "../mirror/replay.ts";
-import { type Report, reportText, troubleShare } from "../mirror/report.ts";
+import { type MirrorReport, reportText, troubleShare } from "../mirror/report.ts";
 import type { MirrorFlags } from "../mirror/run-mirror.ts";
 import { duration, expected, parseAuthority, parseShare, readAs, typed, whole } from "./arguments.ts";
 import { sayCutOff } from "./call-options.ts";
@@ -78,7 +78,7 @@ function addSharedOptions(command: ProgramCommand): ProgramCommand {
     .option("--compare-with <host:port>", "gRPC address of the service to compare", parseAuthority)
     .addOption(
       new Option("--ignore <parts>", `what need not be equal: ${IGNORABLE_FIELDS.join(",")}`)
-        .argParser(readAs(listOf(IGNORABLE_FIELDS)))
+        .argParser(readAs(listOfWords(IGNORABLE_FIELDS)))
         .default([], "nothing"),
     )
     .option("--remaining-tolerance <n>", "remaining may differ by this much", whole(0, 4_294_967_295), 0)
@@ -136,7 +136,7 @@ interface Printed {
   readonly json?: true;
 }
 
-function printReport(report: Report, flags: Printed, terminal: Terminal): void {
+function printReport(report: MirrorReport, flags: Printed, terminal: Terminal): void {
   terminal.out(flags.json ? jsonText(report) : reportText(report));
 }
 

@@ -1,7 +1,7 @@
 // Decodes requests and answers that passed the mirror, to compare and show them. Used only after the caller has its answer.
 
 import { jsonReader } from "../../grpc/transport/load-proto.ts";
-import type { Outcome } from "./target.ts";
+import type { TargetOutcome } from "./target.ts";
 
 /** A RateLimitResponse in the form of `jsonReader`. */
 export interface RateLimitAnswer {
@@ -69,7 +69,7 @@ export function readRequest(message: Buffer): AskedRequest {
 }
 
 /** Decodes an answer or a gRPC error. Throws UnreadableError. */
-export function readAnswer({ code, message }: Outcome & { kind: "answer" }): TargetAnswer {
+export function readAnswer({ code, message }: TargetOutcome & { kind: "answer" }): TargetAnswer {
   return { ...decoded(() => readMessage(message)), grpcCode: code };
 }
 

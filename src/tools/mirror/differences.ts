@@ -10,7 +10,7 @@ import { DIFFERENCE_FIELDS, type Difference, type DifferenceField, limitText } f
 /** Most differing calls that are kept in full. */
 export const EXAMPLES_MAX = 100;
 /** Most rules that are counted separately. All others are counted together, under empty names. */
-export const RULES_MAX = 500;
+export const DIFFERING_RULES_MAX = 500;
 const DESCRIPTORS_SHOWN_MAX = 20;
 
 /** Whether reports show values of entries and text in metadata. */
@@ -98,7 +98,7 @@ export class Differences {
       compared_limit: shownLimit(compared, descriptor),
     };
     const idOf = () => JSON.stringify(Object.values(name));
-    if (this.#rules.size >= RULES_MAX && !this.#rules.has(idOf())) {
+    if (this.#rules.size >= DIFFERING_RULES_MAX && !this.#rules.has(idOf())) {
       name = { domain: "", keys: "", answering_limit: "", compared_limit: "" };
     }
     const none = { calls: 0, over_only_answering: 0, over_only_compared: 0 };

@@ -10,7 +10,7 @@ import { ByteAccount, ByteBudget, PIECE_BYTES } from "./byte-budget.ts";
 import { type CompareOptions, compareAnswers } from "./compare.ts";
 import type { Differences } from "./differences.ts";
 import type { Recording } from "./recording.ts";
-import type { FailureReason, Outcome, SentCall, Target, TargetRequest } from "./target.ts";
+import type { FailureReason, SentCall, Target, TargetOutcome, TargetRequest } from "./target.ts";
 
 export interface MirrorOptions extends CompareOptions {
   readonly answering: Target;
@@ -44,7 +44,7 @@ interface Comparison {
   compared?: Answer;
 }
 
-type Answer = Outcome & { kind: "answer" };
+type Answer = TargetOutcome & { kind: "answer" };
 type Side = "answering" | "compared";
 
 /** How long answers are compared per turn of the event loop, so that it never delays callers noticeably. */
@@ -113,7 +113,7 @@ export class Mirror implements UnaryHandler {
     message: Buffer,
     deadlineUs: number,
     reply: UnaryReply,
-    done: (outcome: Outcome) => void,
+    done: (outcome: TargetOutcome) => void,
   ): TargetRequest | undefined {
     const { answering, callMsMax, clock } = this.#options;
     const account = new ByteAccount(this.#underWay);
@@ -149,7 +149,7 @@ export class Mirror implements UnaryHandler {
     for (const comparison of [...this.#open]) this.#drop(comparison, "ended");
   }
 
-  #noteAnswering(outcome: Outcome, sentUs: number): void {
+  #noteAnswering(outcome: TargetOutcome, sentUs: number): void {
     if (outcome.kind === "answer") this.answeringLatency.observe(this.#options.clock.nowUs() - sentUs);
     else count(this.answeringFailures, outcome.reason);
   }
@@ -183,7 +183,7 @@ export class Mirror implements UnaryHandler {
     comparison.timeout = setTimeout(() => sent.cancel("too_slow"), compareTimeout).unref();
   }
 
-  #got(comparison: Comparison, side: Side, outcome: Outcome): void {
+  #got(comparison: Comparison, side: Side, outcome: TargetOutcome): void {
     if (!this.#open.has(comparison)) return;
     if (outcome.kind === "answer") comparison[side] = outcome;
     const { answering, compared } = comparison;
@@ -252,7 +252,7 @@ function isByteEqual(a: Answer, b: Answer): boolean {
   return a.code === 0 && b.code === 0 && a.message.equals(b.message);
 }
 
-function answer(reply: UnaryReply, outcome: Outcome): void {
+function answer(reply: UnaryReply, outcome: TargetOutcome): void {
   reply.onGone = undefined;
   if (outcome.kind === "failure") {
     const isLate = outcome.reason === "cancelled";

@@ -6,7 +6,7 @@ import type { Clock } from "../../base/clock.ts";
 import { MICROS_PER_MILLI } from "../../base/units.ts";
 import { openPair, type PairFlags } from "./pair.ts";
 import { readRecording } from "./read-recording.ts";
-import type { Report } from "./report.ts";
+import type { MirrorReport } from "./report.ts";
 
 /** Options of `headgate mirror replay`. */
 export interface ReplayFlags extends PairFlags {
@@ -27,7 +27,7 @@ const HELD_BYTES_MAX = 67_108_864;
 const PACED_IN_FLIGHT = 256;
 
 /** Replays the whole file and returns the report. Throws ConfigError if the file can't be read. */
-export async function replay(file: string, flags: ReplayFlags, clock: Clock): Promise<Report> {
+export async function replay(file: string, flags: ReplayFlags, clock: Clock): Promise<MirrorReport> {
   const { speed, timeout, onCutOff } = flags;
   const inFlightMax = flags.inFlight ?? (Number.isFinite(speed) ? PACED_IN_FLIGHT : 1);
   let inFlight = 0;

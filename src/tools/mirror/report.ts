@@ -8,7 +8,7 @@ import type { Mirror } from "./mirror.ts";
 import type { Recording } from "./recording.ts";
 
 /** A report, in the form of its JSON. */
-export type Report = ReturnType<typeof makeReport>;
+export type MirrorReport = ReturnType<typeof makeReport>;
 
 interface ReportSources extends CompareOptions {
   readonly answerFrom: string;
@@ -48,7 +48,7 @@ function recordingReport({ file, calls, leftOut, failure }: Recording) {
 /**
  * The share of calls, 0 to 1, that differed or could not be compared; without a second target, that were not answered. 0 without calls.
  */
-export function troubleShare(report: Report): number {
+export function troubleShare(report: MirrorReport): number {
   const { same, different, not_compared, not_answered, relayed } = report.calls;
   if (report.compare_with === null) return relayed === 0 ? 0 : sum(not_answered) / relayed;
   const failed = sum(not_compared);
@@ -57,7 +57,7 @@ export function troubleShare(report: Report): number {
 }
 
 /** The report as text for people. */
-export function reportText(report: Report): string {
+export function reportText(report: MirrorReport): string {
   const { calls } = report;
   const compared = calls.same + calls.different;
   const lines = [
@@ -80,14 +80,14 @@ export function reportText(report: Report): string {
   return `${lines.map(visible).join("\n")}\n`;
 }
 
-function recordingLines({ recording }: Report): string[] {
+function recordingLines({ recording }: MirrorReport): string[] {
   if (recording === null) return [];
   const leftOut = recording.left_out === 0 ? "" : `, ${recording.left_out} left out`;
   const failure = recording.failure === null ? "" : `; writing failed: ${recording.failure}`;
   return [`recorded ${recording.calls} calls to ${recording.file}${leftOut}${failure}`];
 }
 
-function fieldLines(report: Report): string[] {
+function fieldLines(report: MirrorReport): string[] {
   const fields = Object.entries(report.differences_by_field);
   return ["what differed (calls):", ...fields.map(([field, count]) => `  ${field.padEnd(14)} ${count}`)];
 }
@@ -111,7 +111,7 @@ function ruleLines(rules: readonly RuleDifferences[]): string[] {
   return lines;
 }
 
-function exampleLines(report: Report): string[] {
+function exampleLines(report: MirrorReport): string[] {
   const lines = [`the first ${report.first_differences.length} of ${report.calls.different} differing calls:`];
   for (const { at, domain, descriptors, differences } of report.first_differences) {
     lines.push(`  ${at} ${domain} ${descriptors.map((descriptor) => `[${descriptor}]`).join(" ")}`);

@@ -25,7 +25,7 @@ export interface TargetRequest {
 export type FailureReason = "unreachable" | "broken" | "unreadable" | "too_large" | "too_slow" | "cancelled";
 
 /** The outcome of a call. An `answer` with another code than 0 is an error status of gRPC, without message. */
-export type Outcome =
+export type TargetOutcome =
   | { readonly kind: "answer"; readonly code: number; readonly details: string; readonly message: Buffer }
   | { readonly kind: "failure"; readonly reason: FailureReason; readonly message: string };
 
@@ -41,7 +41,7 @@ export type Admits = (bytes: number) => boolean;
 /** Something that answers unary calls. */
 export interface Target {
   /** Sends the request; `done` is called once, later, with the outcome. Never throws. */
-  send(request: TargetRequest, admits: Admits, done: (outcome: Outcome) => void): SentCall;
+  send(request: TargetRequest, admits: Admits, done: (outcome: TargetOutcome) => void): SentCall;
 }
 
 interface Http2TargetOptions {
@@ -84,7 +84,7 @@ export class Http2Target implements Target {
     return this.#session !== undefined && isUsable(this.#session) && !this.#session.connecting;
   }
 
-  send(request: TargetRequest, admits: Admits, done: (outcome: Outcome) => void): SentCall {
+  send(request: TargetRequest, admits: Admits, done: (outcome: TargetOutcome) => void): SentCall {
     return new Http2Call(this, { request, admits, done });
   }
 
@@ -160,7 +160,7 @@ export class Http2Target implements Target {
 interface AskedCall {
   readonly request: TargetRequest;
   readonly admits: Admits;
-  readonly done: (outcome: Outcome) => void;
+  readonly done: (outcome: TargetOutcome) => void;
 }
 
 /** One call on a target's connection. */

@@ -3,7 +3,12 @@
 import { describe, expect, test } from "vitest";
 import type { AskedRequest, TargetAnswer } from "../../../src/tools/mirror/answer.ts";
 import { type CompareOptions, compareAnswers } from "../../../src/tools/mirror/compare.ts";
-import { Differences, EXAMPLES_MAX, RULES_MAX, type ValueMode } from "../../../src/tools/mirror/differences.ts";
+import {
+  DIFFERING_RULES_MAX,
+  Differences,
+  EXAMPLES_MAX,
+  type ValueMode,
+} from "../../../src/tools/mirror/differences.ts";
 import { structOf, targetAnswer } from "../../support/mirror-rig.ts";
 
 const OPTIONS: CompareOptions = { ignore: [], remainingTolerance: 0, durationTolerance: 0 };
@@ -87,8 +92,9 @@ describe("the book of differences", () => {
 
   test("tells so many rules apart and counts the others under a name that no rule has", () => {
     const book = newBook();
-    for (let i = 0; i < RULES_MAX + 20; i++) enter(book, request(`k${i}`), answer([status(1)]), answer([status(2)]));
-    expect(book.rules()).toHaveLength(RULES_MAX + 1);
+    for (let i = 0; i < DIFFERING_RULES_MAX + 20; i++)
+      enter(book, request(`k${i}`), answer([status(1)]), answer([status(2)]));
+    expect(book.rules()).toHaveLength(DIFFERING_RULES_MAX + 1);
     expect(book.rules()[0]).toMatchObject({ domain: "", answering_limit: "", calls: 20 });
   });
 });

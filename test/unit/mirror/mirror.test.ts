@@ -5,7 +5,7 @@ import { MICROS_PER_MILLI } from "../../../src/base/units.ts";
 import { GrpcStatus, type UnaryReply } from "../../../src/grpc/unary.ts";
 import { Differences } from "../../../src/tools/mirror/differences.ts";
 import { Mirror, type MirrorOptions } from "../../../src/tools/mirror/mirror.ts";
-import type { Admits, FailureReason, Outcome, Target, TargetRequest } from "../../../src/tools/mirror/target.ts";
+import type { Admits, FailureReason, Target, TargetOutcome, TargetRequest } from "../../../src/tools/mirror/target.ts";
 import { endWithTest } from "../../support/ends.ts";
 import { ManualClock } from "../../support/manual-clock.ts";
 import { answerBytes, requestBytes, STRICT } from "../../support/mirror-rig.ts";
@@ -13,14 +13,14 @@ import { answerBytes, requestBytes, STRICT } from "../../support/mirror-rig.ts";
 interface Sent {
   readonly request: TargetRequest;
   readonly admits: Admits;
-  readonly done: (outcome: Outcome) => void;
+  readonly done: (outcome: TargetOutcome) => void;
   cancelled: FailureReason | undefined;
 }
 
 class ScriptedTarget implements Target {
   readonly sent: Sent[] = [];
 
-  send(request: TargetRequest, admits: Admits, done: (outcome: Outcome) => void) {
+  send(request: TargetRequest, admits: Admits, done: (outcome: TargetOutcome) => void) {
     const sent: Sent = { request, admits, done, cancelled: undefined };
     this.sent.push(sent);
     return {
@@ -71,7 +71,7 @@ function makeRig(options: Partial<MirrorOptions> = {}) {
   return { answering, compared, book, mirror, answers, leave, call, faults };
 }
 
-function ok(answer: object = { overall_code: "OK" }): Outcome {
+function ok(answer: object = { overall_code: "OK" }): TargetOutcome {
   return { kind: "answer", code: 0, details: "", message: answerBytes(answer) };
 }
 

@@ -1,9 +1,9 @@
 // The report as text, and the share of calls that decides an exit code.
 
 import { describe, expect, test } from "vitest";
-import { type Report, reportText, troubleShare } from "../../../src/tools/mirror/report.ts";
+import { type MirrorReport, reportText, troubleShare } from "../../../src/tools/mirror/report.ts";
 
-const REPORT: Report = {
+const REPORT: MirrorReport = {
   answer_from: "old:8081",
   compare_with: "new:8081",
   seconds: 90_300.5,

@@ -4,7 +4,7 @@ import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { RequestError } from "../../../src/base/errors.ts";
 import { runThrough } from "../../../src/base/long-work.ts";
-import { type DiscoveryAnswer, RATE_LIMIT_TYPE, readAnswer } from "../../../src/rule-sources/xds/discovery.ts";
+import { type DiscoveryAnswer, RATE_LIMIT_TYPE, readDiscoveryAnswer } from "../../../src/rule-sources/xds/discovery.ts";
 import { resourceBytes } from "../../support/resources.ts";
 import { runs } from "../../support/runs.ts";
 import { bytesField } from "../../support/wire.ts";
@@ -20,7 +20,7 @@ function answer(version: string, nonce: string, resources: readonly Buffer[]): B
 const BOUNDS = { resourcesMax: 4, messageBytesMax: 2_000_000 };
 
 function read(bytes: Buffer, bounds = BOUNDS): DiscoveryAnswer {
-  return runThrough(readAnswer(bytes, bounds));
+  return runThrough(readDiscoveryAnswer(bytes, bounds));
 }
 
 const [a, b] = ["a", "b"].map((domain) => resourceBytes({ name: domain, domain })) as [Buffer, Buffer];
@@ -81,7 +81,7 @@ describe("an answer", () => {
     },
     { what: "of one long resource", bytes: answer("1", "n", [Buffer.alloc(1_900_000)]), steps: 1_900_000 / 262_144 },
   ])("$what is read in short steps", ({ bytes, steps }) => {
-    const reading = readAnswer(bytes, BOUNDS);
+    const reading = readDiscoveryAnswer(bytes, BOUNDS);
     let count = 0;
     while (reading.next().done !== true) count++;
     expect(count).toBeGreaterThanOrEqual(Math.floor(steps));

@@ -67,7 +67,7 @@ export async function* blocksOf(read: ReadBytes): AsyncGenerator<Float64Array, v
 }
 
 /** The entries of a block. */
-export function* entriesOf(block: Float64Array): Generator<Float64Array, void, void> {
+export function* entriesToKeep(block: Float64Array): Generator<Float64Array, void, void> {
   for (let from = 0; from < block.length; from += 1 + (block[from] as number))
     yield block.subarray(from + 1, from + 1 + (block[from] as number));
 }

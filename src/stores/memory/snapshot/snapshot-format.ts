@@ -17,7 +17,7 @@ import { ID_BYTES_MAX } from "../../../engine/algorithms/hold-tables.ts";
 import { LogState } from "../../../engine/algorithms/log-state.ts";
 import { hashKeyInUse, type KeyHash, newHash, useHashKey } from "../../../engine/domain/key-bytes.ts";
 import type { BucketRecord, Buckets } from "../buckets.ts";
-import { entriesOf } from "./snapshot-entries.ts";
+import { entriesToKeep } from "./snapshot-entries.ts";
 
 /** Kinds of entries, their first number. Another kind needs another version (snapshot-entries.ts). */
 const Kind = { begin: 1, bucket: 2, log: 3, holds: 4, settled: 5 } as const;
@@ -168,7 +168,7 @@ class SnapshotReader {
 
   *take(block: Float64Array): LongWork<void> {
     let taken = 0;
-    for (const entry of entriesOf(block)) {
+    for (const entry of entriesToKeep(block)) {
       if (entry[0] === Kind.holds) yield* takeHolds(this.#buckets, entry, this.#nowS);
       else this.#take(entry);
       if (++taken % RECORDS_PER_STEP === 0) yield;

@@ -6,7 +6,7 @@ import type { MappingNode, ScalarNode, SourceFile, SourceNode } from "../../../e
 import { type AskedDescriptor, askedEntry, messageOf } from "../question.ts";
 import { timeOfCall } from "../sources/time-of-call.ts";
 import { readCaseLimits } from "./case-limits.ts";
-import { CaseFields, mappingOf, readDescriptorText, textOf } from "./read-fields.ts";
+import { CaseFields, mappingField, readDescriptorText, textField } from "./read-fields.ts";
 
 const TIMES_MAX = 1_000_000;
 /** When cases begin by default: at the start of a day, where windows up to a day begin, too. */
@@ -43,7 +43,7 @@ export type CaseFile = NonNullable<ReturnType<typeof readFile>>;
 export type TestCase = ReturnType<typeof readCase>;
 
 /** One step of a time line: time moves, then the store comes or goes, then limits at run time are set, then calls are made. */
-export type Step = ReturnType<typeof readStep>;
+export type CaseStep = ReturnType<typeof readStep>;
 
 /** What an answer must be; what is undefined is not checked. `code` applies to each of a step's calls, all else to the last of them. */
 export type Expectation = ReturnType<typeof readExpectation>;
@@ -69,7 +69,7 @@ interface Defaults {
 }
 
 function readFile(name: string, root: SourceNode, log: ProblemLog) {
-  const mapping = mappingOf(root, "a file of cases", log);
+  const mapping = mappingField(root, "a file of cases", log);
   if (mapping === undefined) return undefined;
   const fields = new CaseFields(mapping, FILE_KEYS, "at the top of the file", log);
   const rules = fields.value("rules");
@@ -147,7 +147,7 @@ function readCall(fields: CaseFields, domain: string | undefined, log: ProblemLo
 
 function readDescriptor(node: SourceNode, log: ProblemLog): AskedDescriptor {
   if (node.kind === "scalar") return { entries: readEntries(node, log) };
-  const mapping = mappingOf(node, "call", log);
+  const mapping = mappingField(node, "call", log);
   if (mapping === undefined) return { entries: [] };
   const fields = new CaseFields(mapping, DESCRIPTOR_KEYS, "in a descriptor of a call", log);
   const entries = fields.value("entries");
@@ -178,7 +178,7 @@ function readEntries(node: SourceNode, log: ProblemLog): AskedDescriptor["entrie
 }
 
 function readExpectation(node: SourceNode, log: ProblemLog) {
-  const mapping = node.kind === "scalar" ? undefined : mappingOf(node, "expect", log);
+  const mapping = node.kind === "scalar" ? undefined : mappingField(node, "expect", log);
   const nothing: MappingNode = { kind: "mapping", at: node.at, entries: [] };
   const fields = new CaseFields(mapping ?? nothing, EXPECT_KEYS, "in 'expect'", log);
   const code = node.kind === "scalar" ? node : fields.value("code");
@@ -210,7 +210,7 @@ function isAmount(value: ScalarNode["value"]): boolean {
 }
 
 function readCode(node: SourceNode, log: ProblemLog): string | undefined {
-  const code = textOf(node, "expect", log);
+  const code = textField(node, "expect", log);
   if (code !== undefined && CODES.includes(code)) return code;
   if (code !== undefined) log.error(node.at, `expected one of ${CODES.join(", ")}, got '${code}'`);
   return undefined;

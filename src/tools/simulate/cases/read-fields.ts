@@ -25,7 +25,7 @@ export class CaseFields extends Fields {
   /** The text as it is written. */
   override text(name: string): string | undefined {
     const node = this.value(name);
-    return node === undefined ? undefined : textOf(node, name, this.log);
+    return node === undefined ? undefined : textField(node, name, this.log);
   }
 
   /** Microseconds of a duration. */
@@ -40,11 +40,11 @@ export class CaseFields extends Fields {
   /** Texts of a mapping by their keys; null stays null. Empty if absent. */
   texts(name: string): ReadonlyMap<string, string | null> {
     const node = this.value(name);
-    const mapping = node === undefined ? undefined : mappingOf(node, name, this.log);
+    const mapping = node === undefined ? undefined : mappingField(node, name, this.log);
     return new Map(
       mapping?.entries.map(({ key, value }) => [
         key.text,
-        isNull(value) ? null : (textOf(value, key.text, this.log) ?? ""),
+        isNull(value) ? null : (textField(value, key.text, this.log) ?? ""),
       ]),
     );
   }
@@ -61,7 +61,7 @@ export class CaseFields extends Fields {
 }
 
 /** The node if it is a mapping; otherwise undefined, and the problem is reported. */
-export function mappingOf(node: SourceNode, name: string, log: ProblemLog): MappingNode | undefined {
+export function mappingField(node: SourceNode, name: string, log: ProblemLog): MappingNode | undefined {
   if (node.kind === "mapping") return node;
   return log.wrong(node, `${name}: expected a mapping of keys`);
 }
@@ -69,8 +69,8 @@ export function mappingOf(node: SourceNode, name: string, log: ProblemLog): Mapp
 /** The entries of a descriptor: `key=value,key2=value2` as `ask` takes it, or a mapping of keys to values. */
 export function readDescriptorText(node: SourceNode, name: string, log: ProblemLog): readonly WrittenEntry[] {
   if (node.kind === "mapping")
-    return node.entries.map(({ key, value }) => ({ key: key.text, value: textOf(value, key.text, log) ?? "" }));
-  const entries = readTyped(textOf(node, name, log) ?? "");
+    return node.entries.map(({ key, value }) => ({ key: key.text, value: textField(value, key.text, log) ?? "" }));
+  const entries = readTyped(textField(node, name, log) ?? "");
   if (typeof entries === "string") {
     log.error(node.at, `${name}: ${entries}`);
     return [];
@@ -81,7 +81,7 @@ export function readDescriptorText(node: SourceNode, name: string, log: ProblemL
 }
 
 /** The text of a scalar as it is written; otherwise undefined, and the problem is reported. */
-export function textOf(node: SourceNode, name: string, log: ProblemLog): string | undefined {
+export function textField(node: SourceNode, name: string, log: ProblemLog): string | undefined {
   if (node.kind === "scalar") return node.text;
   return log.wrong(node, `${name}: expected text`);
 }

@@ -17,7 +17,7 @@ import { MemoryStore } from "../../../stores/memory/memory-store.ts";
 import { type DecidingSettings, SimulatedService } from "../simulated-service.ts";
 import type { CaseLimit } from "./case-limits.ts";
 import type { Coverage } from "./coverage.ts";
-import type { Expectation, FOUND, Step, TestCase } from "./read-cases.ts";
+import type { CaseStep, Expectation, FOUND, TestCase } from "./read-cases.ts";
 
 interface CaseOptions {
   readonly ruleSet: RuleSet;
@@ -25,7 +25,7 @@ interface CaseOptions {
   readonly headers: HeaderOptions;
   readonly coverage: Pick<Coverage, "look">;
   /** Called with each answer, before it is judged; the next call reuses it. */
-  readonly heard?: (answer: Answer, atUs: number, step: Step) => void;
+  readonly heard?: (answer: Answer, atUs: number, step: CaseStep) => void;
 }
 
 /** A difference between an answer and what was expected. */
@@ -113,7 +113,7 @@ function statusOf(fail: (reply: Parameters<typeof failWithError>[0]) => void): {
   return { code, error };
 }
 
-function judge(answer: Answer, step: Step, number: number): readonly Failure[] {
+function judge(answer: Answer, step: CaseStep, number: number): readonly Failure[] {
   const { expect } = step;
   if (expect === undefined) return [];
   const at = expect.at;
