@@ -1,5 +1,6 @@
 #!/usr/bin/env node
-// Process entry: gives the command line its `serve`, and turns signals into reloads and an orderly end. Only `serve` loads the app.
+// Process entry: gives the command line its `serve`, and turns signals into reloads and an orderly end. Only `serve`
+// loads the app.
 
 import "./process/quick-start.ts";
 import { readFileSync } from "node:fs";
@@ -95,7 +96,10 @@ function leaveHungWrites(signal: NodeJS.Signals): void {
   setTimeout(leave, HUNG_MS).unref();
 }
 
-/** Exits although OpenTelemetry's exporter may still retry: the exporter has no way to end a retry, and it keeps the process. */
+/**
+ * Exits although OpenTelemetry's exporter may still retry: the exporter has no way to end a retry, and it keeps the
+ * process.
+ */
 function leaveTraces({ traces }: Settings): void {
   if (traces !== undefined) setTimeout(() => process.exit(), 100).unref();
 }

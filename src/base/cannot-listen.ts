@@ -11,7 +11,10 @@ const REASONS: readonly (readonly [says: RegExp, reason: string])[] = [
   [/ENOTFOUND|Name resolution failed/, "the host name is unknown"],
 ];
 
-/** The error for a server (`what`: gRPC, HTTP) that can't listen on `where`; `settings` are the variables that set the address. */
+/**
+ * The error for a server (`what`: gRPC, HTTP) that can't listen on `where`; `settings` are the variables that set the
+ * address.
+ */
 export function cannotListen(what: string, where: string, settings: string, error: Error): ConfigError {
   return new ConfigError("CONFIG_SETTINGS", `${what} can't listen on ${where} (${settings}): ${listenTrouble(error)}`);
 }

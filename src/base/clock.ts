@@ -31,7 +31,10 @@ export class ClockShift {
 /** Of a clock that nobody sets, such as a server's. */
 export const NO_SHIFT: Readonly<ClockShift> = new ClockShift();
 
-/** The wall clock at process start plus the monotonic time since then. If the host's clock is set, `shift` follows within a second. */
+/**
+ * The wall clock at process start plus the monotonic time since then. If the host's clock is set, `shift` follows
+ * within a second.
+ */
 export class SystemClock implements Clock {
   // performance.timeOrigin is the wall clock at process start, in milliseconds with a fraction.
   readonly #originMs = performance.timeOrigin;
@@ -50,7 +53,9 @@ export class SystemClock implements Clock {
   }
 }
 
-/** The time of day, as far as the given clock knows it: for windows, ends of limits at run time, and what people read. */
+/**
+ * The time of day, as far as the given clock knows it: for windows, ends of limits at run time, and what people read.
+ */
 export class DayClock implements Clock {
   readonly #clock: Clock;
 
@@ -63,7 +68,10 @@ export class DayClock implements Clock {
   }
 }
 
-/** The wall clock itself: it steps when the host's clock is set. For windows that must begin at the same second in all processes. */
+/**
+ * The wall clock itself: it steps when the host's clock is set. For windows that must begin at the same second in all
+ * processes.
+ */
 export class WallClock implements Clock {
   nowUs(): number {
     return Date.now() * 1000;
@@ -71,8 +79,8 @@ export class WallClock implements Clock {
 }
 
 /**
- * Converts a deadline from milliseconds of the wall clock to microseconds of `clock`. Infinity stays Infinity; the result lies in
- * the past if the deadline has passed.
+ * Converts a deadline from milliseconds of the wall clock to microseconds of `clock`. Infinity stays Infinity; the
+ * result lies in the past if the deadline has passed.
  */
 export function deadlineOn(clock: Clock, wallDeadlineMs: number): number {
   return clock.nowUs() + (wallDeadlineMs - Date.now()) * 1000;

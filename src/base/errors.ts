@@ -1,5 +1,5 @@
-// Errors that are no bugs of Headgate: of callers, of the environment, of rule authors. docs/errors.md explains each code
-// (test/tidy/docs.test.ts compares the two lists).
+// Errors that are no bugs of Headgate: of callers, of the environment, of rule authors. docs/errors.md explains each
+// code (test/tidy/docs.test.ts compares the two lists).
 
 /** Codes of RequestError. All become INVALID_ARGUMENT, except REQUEST_NOT_HELD, which becomes FAILED_PRECONDITION. */
 export const REQUEST_ERROR_CODES = [
@@ -38,7 +38,10 @@ export const STORE_ERROR_CODES = [
 ] as const;
 type StoreErrorCode = (typeof STORE_ERROR_CODES)[number];
 
-/** Codes in the messages of calls that this process could not decide (grpc/rls/service.ts, grpc/rls/json.ts); no error class carries them. */
+/**
+ * Codes in the messages of calls that this process could not decide (grpc/rls/service.ts, grpc/rls/json.ts); no error
+ * class carries them.
+ */
 export const SERVICE_ERROR_CODES = [
   "SERVICE_NO_RULES",
   "SERVICE_OVERLOADED",

@@ -12,7 +12,10 @@ export class HealthState {
   readonly #notes = new Map<string, string>();
   readonly #watchers = new Set<(isServing: boolean) => void>();
 
-  /** Reports in one sentence why a part (`rules`, `store`, `shutdown`) keeps the process from serving; undefined clears it. */
+  /**
+   * Reports in one sentence why a part (`rules`, `store`, `shutdown`) keeps the process from serving; undefined clears
+   * it.
+   */
   setTrouble(part: string, reason: string | undefined): void {
     const wasServing = this.isServing();
     put(this.#troubles, part, reason);

@@ -1,5 +1,5 @@
-// What the engine uses of Node.js beyond JavaScript and Buffer. A page that runs the engine in a browser (playground) provides
-// `process.getBuiltinModule` with just these modules, so nothing is replaced when it is bundled.
+// What the engine uses of Node.js beyond JavaScript and Buffer. A page that runs the engine in a browser (playground)
+// provides `process.getBuiltinModule` with just these modules, so nothing is replaced when it is bundled.
 
 const builtin = process.getBuiltinModule;
 

@@ -1,6 +1,9 @@
 // Work that must not overlap itself, and of which only the newest request matters: reading a directory, writing a file.
 
-/** Runs `work` once at a time. Requests that come during a run share one more run, which begins after it with the last request. */
+/**
+ * Runs `work` once at a time. Requests that come during a run share one more run, which begins after it with the last
+ * request.
+ */
 export class LatestRun<T, R> {
   readonly #work: (request: T) => Promise<R>;
   #running: Promise<R> | undefined;

@@ -1,5 +1,5 @@
-// Long work as a generator that yields between short steps. The caller decides how many steps run at once: runThrough runs all of
-// them, runInTurns and inTurns let calls be answered in between.
+// Long work as a generator that yields between short steps. The caller decides how many steps run at once: runThrough
+// runs all of them, runInTurns and inTurns let calls be answered in between.
 
 import { SystemClock } from "./clock.ts";
 import { nextTurn } from "./host.ts";
@@ -7,7 +7,10 @@ import { nextTurn } from "./host.ts";
 /** Work that yields between its steps, each well under a millisecond, and returns its result. */
 export type LongWork<T> = Generator<void, T, void>;
 
-/** Runs all steps at once and returns the result. For processes that answer no calls meanwhile. Throws what a step throws. */
+/**
+ * Runs all steps at once and returns the result. For processes that answer no calls meanwhile. Throws what a step
+ * throws.
+ */
 export function runThrough<T>(steps: LongWork<T>): T {
   for (;;) {
     const step = steps.next();
@@ -15,7 +18,10 @@ export function runThrough<T>(steps: LongWork<T>): T {
   }
 }
 
-/** Length of one turn; calls that come meanwhile wait for its end. Twice as long if it begins where a file or a socket was read. */
+/**
+ * Length of one turn; calls that come meanwhile wait for its end. Twice as long if it begins where a file or a socket
+ * was read.
+ */
 const TURN_US = 2_000;
 
 const clock = new SystemClock();

@@ -4,8 +4,9 @@
 const NAME_LENGTH_MAX = 40;
 
 /**
- * The candidate nearest to `name`, or undefined if none is near: at most one edit for names of up to four letters, two for up to
- * nine, three for up to 40 (see `editsBetween`), none for longer ones. Case does not count. Of equally near ones the first wins.
+ * The candidate nearest to `name`, or undefined if none is near: at most one edit for names of up to four letters, two
+ * for up to nine, three for up to 40 (see `editsBetween`), none for longer ones. Case does not count. Of equally near
+ * ones the first wins.
  */
 export function nearestName(name: string, candidates: Iterable<string>): string | undefined {
   const editsMax = name.length <= 4 ? 1 : name.length <= 9 ? 2 : 3;
@@ -28,7 +29,9 @@ export function foldName(name: string): string {
   return name.toLowerCase().replace(/[^a-z0-9]/g, "");
 }
 
-/** The optimal string alignment distance: fewest insertions, deletions, replacements and swaps of neighbouring letters. */
+/**
+ * The optimal string alignment distance: fewest insertions, deletions, replacements and swaps of neighbouring letters.
+ */
 export function editsBetween(from: string, to: string): number {
   let beforeLast: number[] = [];
   let last = Array.from({ length: to.length + 1 }, (_, i) => i);

@@ -1,5 +1,5 @@
-// A map of a bounded size that keeps what was used lately, without a list of uses: entries are in two generations, and when the younger one is
-// full, the older one is dropped.
+// A map of a bounded size that keeps what was used lately, without a list of uses: entries are in two generations, and
+// when the younger one is full, the older one is dropped.
 
 /** Keeps at least the `generationMax` entries that were used last, and at most twice as many. */
 export class RecentMap<K, V> {

@@ -1,14 +1,17 @@
-// Memory for tables whose most rows are known: reserved for all of them, so that it never has to be copied to grow. The system gives memory
-// as it is written to.
+// Memory for tables whose most rows are known: reserved for all of them, so that it never has to be copied to grow. The
+// system gives memory as it is written to.
 
-/** glibc gives out smaller blocks of memory that was used before, and clears it first, so all of a block takes memory at once. */
+/**
+ * glibc gives out smaller blocks of memory that was used before, and clears it first, so all of a block takes memory at
+ * once.
+ */
 const RESERVED_MIN = 34_603_008;
 /** Arrays begin at multiples of a cache line. */
 const ALIGNMENT = 64;
 
 /**
- * A buffer of at least so many bytes, all 0. V8 would count all bytes of an ArrayBuffer as used, and collect garbage because of them; it
- * counts none of this kind. Throws RangeError if the system does not give so many addresses.
+ * A buffer of at least so many bytes, all 0. V8 would count all bytes of an ArrayBuffer as used, and collect garbage
+ * because of them; it counts none of this kind. Throws RangeError if the system does not give so many addresses.
  */
 export function reserve(bytes: number): SharedArrayBuffer {
   return new SharedArrayBuffer(Math.max(bytes, RESERVED_MIN));

@@ -1,5 +1,6 @@
-// Work that many ask for at once, such as pages: it waits in line, and each turn of the event loop takes from the line only while its
-// time lasts, so that no call waits for all of it. Work of one kind that is long in itself: long-work.ts.
+// Work that many ask for at once, such as pages: it waits in line, and each turn of the event loop takes from the line
+// only while its time lasts, so that no call waits for all of it. Work of one kind that is long in itself:
+// long-work.ts.
 
 import { SystemClock } from "./clock.ts";
 import { MICROS_PER_MILLI } from "./units.ts";
@@ -7,7 +8,10 @@ import { MICROS_PER_MILLI } from "./units.ts";
 interface TurnsOptions {
   /** Time of the work in one turn; the last piece may exceed it. */
   readonly turnUs: number;
-  /** Rests as long as it worked: a turn of the event loop accepts one connection, so many long turns would keep callers out. */
+  /**
+   * Rests as long as it worked: a turn of the event loop accepts one connection, so many long turns would keep callers
+   * out.
+   */
   readonly rests?: boolean;
   /** Most pieces of work that have begun and not ended, because they wait for something. */
   readonly underWayMax?: number;
@@ -71,7 +75,8 @@ export class Turns {
     const tookUs = clock.nowUs() - this.#beganUs;
     if (tookUs < this.#turnUs && this.#isDue()) {
       void this.#line.shift()?.();
-      // What the work goes on to do in promises is part of it: a tick that a microtask asks for comes after all microtasks.
+      // What the work goes on to do in promises is part of it: a tick that a microtask asks for comes after all
+      // microtasks.
       queueMicrotask(() => process.nextTick(this.#step));
       return;
     }

@@ -6,7 +6,10 @@ export const MICROS_PER_MILLI = 1_000;
 /** Latest time of a recorded call: the year 2200. Clocks reach to 2255, and buckets may end later than the call. */
 export const TIME_US_MAX = Date.UTC(2200, 0, 1) * MICROS_PER_MILLI;
 
-/** A token bucket's debt is counted in millionths of a token. `amount` millionths return per tick: `amount` tokens per window. */
+/**
+ * A token bucket's debt is counted in millionths of a token. `amount` millionths return per tick: `amount` tokens per
+ * window.
+ */
 export const MICROS_PER_TOKEN = 1_000_000;
 
 /** Ticks in one window of any length: a tick has as many microseconds as the window has whole seconds. */
@@ -33,7 +36,10 @@ export function isoTime(us: number): string {
   return new Date(us / 1_000).toISOString();
 }
 
-/** The day of an ISO time if its month has no such day, such as `2027-02-31`, which Date takes for one of the next month. */
+/**
+ * The day of an ISO time if its month has no such day, such as `2027-02-31`, which Date takes for one of the next
+ * month.
+ */
 export function missingDay(text: string): string | undefined {
   const [day = ""] = /^\d{4}-\d\d-\d\d(?=T)/.exec(text) ?? [];
   const ms = Date.parse(day);
@@ -41,8 +47,8 @@ export function missingDay(text: string): string | undefined {
 }
 
 /**
- * A length of time for people, in its two largest units: `250 ms`, `1.5 s`, `6 min`, `2 h 5 min`, `8 d 18 h`. The page has the same
- * for whole seconds (page/words.mjs).
+ * A length of time for people, in its two largest units: `250 ms`, `1.5 s`, `6 min`, `2 h 5 min`, `8 d 18 h`. The page
+ * has the same for whole seconds (page/words.mjs).
  */
 export function durationWords(seconds: number): string {
   if (seconds > 0 && seconds < 1) return `${tenths(seconds * 1_000)} ms`;

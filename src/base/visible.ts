@@ -1,9 +1,10 @@
-// Makes text of callers, rule files and servers safe to show in a terminal, a log or a page. Characters that would move the cursor,
-// break the line, change the direction of writing or be invisible are shown by their number. All such text goes through here.
+// Makes text of callers, rule files and servers safe to show in a terminal, a log or a page. Characters that would move
+// the cursor, break the line, change the direction of writing or be invisible are shown by their number. All such text
+// goes through here.
 
 /**
- * Unicode's classes of control characters (C0, C1), format characters (direction marks, zero-width characters, tags), line and
- * paragraph separators, unpaired surrogates, and everything else that is not drawn.
+ * Unicode's classes of control characters (C0, C1), format characters (direction marks, zero-width characters, tags),
+ * line and paragraph separators, unpaired surrogates, and everything else that is not drawn.
  */
 const HIDDEN = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Cs}\p{Default_Ignorable_Code_Point}]/gu;
 
@@ -17,7 +18,10 @@ export function visibleLines(text: string): string {
   return text.replace(HIDDEN, (char) => (char === "\n" || char === "\t" ? char : numberOf(char)));
 }
 
-/** The same JSON value with hidden characters escaped. Valid JSON has such characters in strings only, apart from white space. */
+/**
+ * The same JSON value with hidden characters escaped. Valid JSON has such characters in strings only, apart from white
+ * space.
+ */
 export function visibleJson(json: string): string {
   return json.replace(HIDDEN, (char) => {
     if (char < " ") return char;

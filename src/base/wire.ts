@@ -1,5 +1,5 @@
-// Reads and writes the protobuf wire format, one value at a time, without allocating anything but text. Knows no messages: codec.ts
-// does. Every error is a RequestError that names the position of the byte.
+// Reads and writes the protobuf wire format, one value at a time, without allocating anything but text. Knows no
+// messages: codec.ts does. Every error is a RequestError that names the position of the byte.
 
 import { RequestError } from "./errors.ts";
 
@@ -142,9 +142,9 @@ export const SHORT_TEXT_BYTES_MAX = 32;
 const SLOTS = 2_048;
 
 /**
- * Caches short texts by their bytes, so that frequent keys, domains and values need no new string on every call: comparing a dozen
- * bytes costs less than making a string (bench/micro/codec.mjs), and leaves no garbage. It is direct-mapped: a new text replaces the
- * one in its slot, so no sender can make the cache slow or large.
+ * Caches short texts by their bytes, so that frequent keys, domains and values need no new string on every call:
+ * comparing a dozen bytes costs less than making a string (bench/micro/codec.mjs), and leaves no garbage. It is
+ * direct-mapped: a new text replaces the one in its slot, so no sender can make the cache slow or large.
  */
 export class TextCache {
   readonly #texts: string[] = new Array<string>(SLOTS).fill("");
@@ -225,7 +225,8 @@ export class WireWriter {
     this.#bytes[this.#position++] = (field << 3) | 2;
     if (length <= LOOP_CHARS_MAX && this.#writeShortAscii(text)) return;
     const lengthAt = this.#position;
-    // The length comes before the text but is known only after it: the text is written after the widest possible length, then moved.
+    // The length comes before the text but is known only after it: the text is written after the widest possible
+    // length, then moved.
     const textAt = lengthAt + varintBytes(length * BYTES_PER_CODE_UNIT_MAX);
     const bytes = this.#bytes.write(text, textAt, "utf8");
     this.#writeVarint(bytes);
@@ -240,7 +241,9 @@ export class WireWriter {
     return this.#position++;
   }
 
-  /** Closes the message that was opened last. One byte is reserved for its length; a longer length moves the message. */
+  /**
+   * Closes the message that was opened last. One byte is reserved for its length; a longer length moves the message.
+   */
   closeMessage(openedAt: number): void {
     const start = openedAt + 1;
     const length = this.#position - start;

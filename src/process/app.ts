@@ -37,8 +37,8 @@ async function close(
 }
 
 /**
- * Builds the service and starts to listen. If the store is away or rules can't be used, the process starts all the same, is not
- * ready, and says why. Rejects with ConfigError if a port is taken or certificates can't be used.
+ * Builds the service and starts to listen. If the store is away or rules can't be used, the process starts all the
+ * same, is not ready, and says why. Rejects with ConfigError if a port is taken or certificates can't be used.
  */
 export async function startApp(options: AppOptions) {
   const parts = await buildAppParts(options);
@@ -83,8 +83,8 @@ async function start(parts: AppParts) {
       return reloader.reload();
     },
     /**
-     * Stops in order: reports that the process is not ready; with `delays`, serves for SHUTDOWN_DELAY more; lets calls under way finish
-     * for at most SHUTDOWN_GRACE.
+     * Stops in order: reports that the process is not ready; with `delays`, serves for SHUTDOWN_DELAY more; lets calls
+     * under way finish for at most SHUTDOWN_GRACE.
      */
     stop: ({ delays }: { readonly delays: boolean } = { delays: true }) => stop(parts, delays),
   };

@@ -1,4 +1,5 @@
-// Warns of variables that are not read: envoyproxy/ratelimit's without an equivalent here, former settings, and names similar to a setting's.
+// Warns of variables that are not read: envoyproxy/ratelimit's without an equivalent here, former settings, and names
+// similar to a setting's.
 
 import { nearestName } from "../base/near-name.ts";
 
@@ -99,10 +100,14 @@ export const FORMER_SECRETS: readonly string[] = [
   "OTEL_EXPORTER_OTLP_TRACES_HEADERS",
 ];
 
-/** Prefixes that only settings of this service have. GRPC_ alone is not one: gRPC libraries read GRPC_TRACE and others. */
+/**
+ * Prefixes that only settings of this service have. GRPC_ alone is not one: gRPC libraries read GRPC_TRACE and others.
+ */
 const OUR_PREFIX = /^(?:RULES|STORE|LIMIT|RUNTIME|REDIS|SHUTDOWN|RESPONSE|GRPC_MAX)_/;
 
-/** Variables that Kubernetes sets in every container for a Service: REDIS_SERVICE_HOST, REDIS_PORT_6379_TCP and so on. */
+/**
+ * Variables that Kubernetes sets in every container for a Service: REDIS_SERVICE_HOST, REDIS_PORT_6379_TCP and so on.
+ */
 const SERVICE_LINK = /_(?:SERVICE_HOST|SERVICE_PORT(?:_\w+)?|PORT|PORT_\d+_(?:TCP|UDP|SCTP)(?:_\w+)?)$/;
 
 /** Of these only _PORT can be meant for a setting: Kubernetes sets it to a URL (tcp://10.0.0.1:6379). */

@@ -1,4 +1,5 @@
-// Parses POSTGRES_URL, and shows it without its password. Opens nothing. postgres-settings.ts combines it with the other settings.
+// Parses POSTGRES_URL, and shows it without its password. Opens nothing. postgres-settings.ts combines it with the
+// other settings.
 
 import type { PostgresTarget } from "./store-address.ts";
 import { percentDecoded, SECRET, type SettingType } from "./value-types.ts";

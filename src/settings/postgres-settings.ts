@@ -8,7 +8,10 @@ import type { TableValues } from "./table.ts";
 
 const CONNECT_TIMEOUT_MS = 2_000;
 
-/** How to reach PostgreSQL if it is the store, else undefined. Adds a line to `mistakes` or `warnings` for each contradiction. */
+/**
+ * How to reach PostgreSQL if it is the store, else undefined. Adds a line to `mistakes` or `warnings` for each
+ * contradiction.
+ */
 export function postgresOf(
   values: TableValues,
   backendType: BackendType,

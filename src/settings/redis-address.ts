@@ -1,5 +1,5 @@
-// Parses REDIS_URL and REDIS_AUTH: a single server, a primary that sentinels know by name, or the seed nodes of a cluster. Opens
-// nothing. redis-settings.ts combines them with the other settings.
+// Parses REDIS_URL and REDIS_AUTH: a single server, a primary that sentinels know by name, or the seed nodes of a
+// cluster. Opens nothing. redis-settings.ts combines them with the other settings.
 
 import { nearestName } from "../base/near-name.ts";
 import { unlessThrown } from "../base/thrown.ts";
@@ -48,8 +48,9 @@ export class RedisUrlError extends Error {
 }
 
 /**
- * Reads a URL with one of the schemes above, or text without a scheme, whose form depends on `type`: `host:port` or a socket's path
- * (single, the default), `name,host:port,...` (sentinel), `host:port,...` (cluster). Throws RedisUrlError.
+ * Reads a URL with one of the schemes above, or text without a scheme, whose form depends on `type`: `host:port` or a
+ * socket's path (single, the default), `name,host:port,...` (sentinel), `host:port,...` (cluster). Throws
+ * RedisUrlError.
  */
 export function parseRedisUrl(text: string, type: RedisType | undefined): RedisUrl {
   return parseUrl(/^[a-z][a-z0-9+.-]*:\/\//i.test(text) ? text : urlOf(text, type), type);
@@ -156,7 +157,8 @@ function parseList(text: string, portDefault: number): TcpAddress[] {
   return servers;
 }
 
-// `which` names the server's place in a list in messages. The text itself is not shown: it may contain a misplaced password.
+// `which` names the server's place in a list in messages. The text itself is not shown: it may contain a misplaced
+// password.
 function parseServer(text: string, portDefault: number, which = ""): TcpAddress {
   const match = /^(?:\[([0-9A-Fa-f:.%]+)\]|([A-Za-z0-9._-]+))(?::(\d{1,5}))?$/.exec(text);
   const host = match?.[1] ?? match?.[2];

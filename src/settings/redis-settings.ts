@@ -1,4 +1,5 @@
-// Combines the REDIS_* settings into one RedisSettings and finds contradictions; the same for REDIS_PERSECOND_*, the second Redis.
+// Combines the REDIS_* settings into one RedisSettings and finds contradictions; the same for REDIS_PERSECOND_*, the
+// second Redis.
 
 import { checkBoth, checkOne } from "./mistakes.ts";
 import { parseRedisAuth, parseRedisUrl, type RedisPlace, type RedisUrl, RedisUrlError } from "./redis-address.ts";

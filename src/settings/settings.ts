@@ -1,5 +1,5 @@
-// Reads and checks the settings of the process from environment variables, and reports all mistakes at once. settings/table.ts has
-// names and defaults, settings/value-types.ts the accepted texts.
+// Reads and checks the settings of the process from environment variables, and reports all mistakes at once.
+// settings/table.ts has names and defaults, settings/value-types.ts the accepted texts.
 
 import { join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -39,8 +39,8 @@ const REFERENCE_PROMETHEUS_ADDRESS = Object.freeze({ host: "0.0.0.0", port: 9090
 const ENVOY_TIMEOUT_US = 20_000;
 
 /**
- * Reads and checks all settings. Throws ConfigError CONFIG_SETTINGS with one line per mistake (name, what was expected, what came;
- * secrets are not shown). Opens no file, but checks that the files of settings can be read.
+ * Reads and checks all settings. Throws ConfigError CONFIG_SETTINGS with one line per mistake (name, what was expected,
+ * what came; secrets are not shown). Opens no file, but checks that the files of settings can be read.
  */
 export function readSettings(env: Environment): Settings {
   const { settings, mistakes } = readWithMistakes(env);
@@ -92,7 +92,10 @@ function completed(values: TableValues, env: Environment, mistakes: string[], wa
     ignoresDotFiles: values.ignoresDotFiles ?? !compatibilityMode,
     /** Families of headers to send, with the one of LIMIT_RESPONSE_HEADERS_ENABLED. */
     responseHeaders: headersOf(values),
-    /** Where Redis is, and the one for limits per second, and how to reach them; undefined unless `backendType` is redis. */
+    /**
+     * Where Redis is, and the one for limits per second, and how to reach them; undefined unless `backendType` is
+     * redis.
+     */
     ...redisOf(values, backendType, mistakes, warnings),
     /** Where PostgreSQL is and how to reach it; undefined unless `backendType` is postgres. */
     postgres: postgresOf(values, backendType, mistakes, warnings),
@@ -148,8 +151,8 @@ export function secretsOf(settings: Settings): readonly string[] {
 }
 
 /**
- * Deletes secret settings from this process's environment, which diagnostic reports of Node.js contain. From Node.js 22.13 and 23.3 on,
- * also leaves the whole environment out of reports, and so other programs' secrets.
+ * Deletes secret settings from this process's environment, which diagnostic reports of Node.js contain. From Node.js
+ * 22.13 and 23.3 on, also leaves the whole environment out of reports, and so other programs' secrets.
  */
 export function deleteSecrets(): void {
   const rows = tableRows().filter(([, { type }]) => type.isSecret);
@@ -281,8 +284,8 @@ function backendTypeOf({ backendType, redisUrl, postgresUrl }: TableValues): Bac
 }
 
 /**
- * The absolute path of the directory of the rule files. `readsEveryFile` in the RUNTIME_* directory, where every file is one; without
- * `readsFiles` rules come from a control plane alone. `servesExamples`: nothing names a directory.
+ * The absolute path of the directory of the rule files. `readsEveryFile` in the RUNTIME_* directory, where every file
+ * is one; without `readsFiles` rules come from a control plane alone. `servesExamples`: nothing names a directory.
  */
 function rulesPlace(values: TableValues, env: Environment) {
   if (values.rulesDir !== undefined)

@@ -34,7 +34,10 @@ export interface RedisAccess {
   readonly loginFile: string | undefined;
   /** Undefined: no TLS. */
   readonly tls: ClientTls | undefined;
-  /** Bound for connecting, then for the login and for each further answer before the connection is used. In milliseconds. */
+  /**
+   * Bound for connecting, then for the login and for each further answer before the connection is used. In
+   * milliseconds.
+   */
   readonly connectTimeoutMs: number;
 }
 

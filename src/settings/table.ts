@@ -1,4 +1,5 @@
-// All settings that Headgate reads, with name, type, default and help. settings.ts reads them, docs/settings.md lists them.
+// All settings that Headgate reads, with name, type, default and help. settings.ts reads them, docs/settings.md lists
+// them.
 
 import { ANSWER_SETTINGS } from "./answers-table.ts";
 import { LISTENING_SETTINGS } from "./listening-table.ts";

@@ -1,4 +1,5 @@
-// Converts the text of environment variables into values: one SettingType per kind of value. Names and defaults are in the tables.
+// Converts the text of environment variables into values: one SettingType per kind of value. Names and defaults are in
+// the tables.
 
 import { unlessThrown } from "../base/thrown.ts";
 
@@ -8,7 +9,10 @@ export interface SettingType<T> {
   readonly label: string;
   /** The end of the sentence "expected ...". */
   readonly expects: string;
-  /** The value; undefined if the text is not of this type. The text is not empty, and trimmed unless the setting is secret. */
+  /**
+   * The value; undefined if the text is not of this type. The text is not empty, and trimmed unless the setting is
+   * secret.
+   */
   parse(text: string): T | undefined;
   /** The value as the variable would be written. */
   show(value: T): string;
@@ -75,7 +79,9 @@ export const FILE: SettingType<string> = { ...PATH, isFile: true };
 /** The path of a Unix socket; the system cuts longer ones (macOS; Linux has room for four bytes more). */
 export const SOCKET_PATH = shortPath("a path of at most 103 bytes", 103);
 
-/** The path of a file that gets a socket next to it. Sockets' paths have at most 104 bytes, of which a suffix takes 12. */
+/**
+ * The path of a file that gets a socket next to it. Sockets' paths have at most 104 bytes, of which a suffix takes 12.
+ */
 export const SNAPSHOT_PATH = shortPath("a path of at most 90 bytes that does not end in a slash", 90, /[^/]$/);
 
 function shortPath(expects: string, bytesMax: number, pattern = /^/): SettingType<string> {
@@ -194,8 +200,8 @@ function listOfAll<T extends string>(
 }
 
 /**
- * Texts by name, such as `a=1,b=2` if `sign` is `=`. If a name is given twice, the last one counts. `decode` reads each of them, and
- * `encode` writes it.
+ * Texts by name, such as `a=1,b=2` if `sign` is `=`. If a name is given twice, the last one counts. `decode` reads each
+ * of them, and `encode` writes it.
  */
 function pairs(
   sign: "=" | ":",
@@ -307,7 +313,8 @@ const PARTS_PER_US = 1_000n * 10n ** BigInt(FRACTION_MAX);
 export function parseGoDuration(text: string): number | undefined {
   if (text === "0") return 0;
   if (!/^\+?(?:(?:\d{1,15}\.?\d{0,15}|\.\d{1,15})(?:ns|us|\u00b5s|\u03bcs|ms|s|m|h))+$/.test(text)) return undefined;
-  // Counted in 10^-15 ns: floating point would make 0.1ms 101 microseconds, and a hundred days one microsecond too long.
+  // Counted in 10^-15 ns: floating point would make 0.1ms 101 microseconds, and a hundred days one microsecond too
+  // long.
   let parts = 0n;
   for (const [, whole = "", fraction = "", unit = ""] of text.matchAll(/(\d*)\.?(\d*)([a-z\u00b5\u03bc]+)/g))
     parts += BigInt(whole + fraction.padEnd(FRACTION_MAX, "0")) * BigInt(NS_PER[unit] ?? 0);

@@ -1,5 +1,5 @@
-// `address` of a rule: values of the key, in the whole domain, are addresses. Each gets one spelling and stands for its group (an IPv6
-// network), before anything compares, counts, shows or keeps it. Text that is no address stays as it is.
+// `address` of a rule: values of the key, in the whole domain, are addresses. Each gets one spelling and stands for its
+// group (an IPv6 network), before anything compares, counts, shows or keeps it. Text that is no address stays as it is.
 
 import type { LongWork } from "../../base/long-work.ts";
 import type { LimitRequest } from "../domain/request.ts";
@@ -26,8 +26,9 @@ export class AddressGroups implements AddressKey {
   }
 
   /**
-   * The group of an address, in its one spelling: `192.0.2.1`, `2001:db8::/64`, or a smaller network that a rule names. An address
-   * is in a range of a rule if its group is. The group of a group is itself. Other text is returned as it is. One-byte.
+   * The group of an address, in its one spelling: `192.0.2.1`, `2001:db8::/64`, or a smaller network that a rule names.
+   * An address is in a range of a rule if its group is. The group of a group is itself. Other text is returned as it
+   * is. One-byte.
    */
   groupOf(text: string): string {
     if (!address.read(text)) return text;

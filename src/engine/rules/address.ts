@@ -1,5 +1,5 @@
-// Addresses as text: reads all their spellings, and writes one (RFC 5952). IPv4 is kept as IPv4-mapped IPv6 (::ffff:a.b.c.d), so both are
-// the same address. Hot path: 0.1 to 0.3 us an address (bench/micro/addresses.mjs).
+// Addresses as text: reads all their spellings, and writes one (RFC 5952). IPv4 is kept as IPv4-mapped IPv6
+// (::ffff:a.b.c.d), so both are the same address. Hot path: 0.1 to 0.3 us an address (bench/micro/addresses.mjs).
 
 /** Longer text is no address: an IPv6 address with an IPv4 tail, a zone, brackets and a port fits. */
 const ADDRESS_CHARS_MAX = 64;
@@ -22,7 +22,10 @@ const COLON = 0x3a;
 const OPEN = 0x5b;
 const CLOSE = 0x5d;
 
-/** An address, or the network of all that begin with its first `bits` bits. One object reads many texts, one after the other. */
+/**
+ * An address, or the network of all that begin with its first `bits` bits. One object reads many texts, one after the
+ * other.
+ */
 export class Address {
   /** 16 bits each. Those of a network may have more bits than `bits`. */
   readonly groups = new Uint16Array(GROUPS);
@@ -35,8 +38,9 @@ export class Address {
   isBare = false;
 
   /**
-   * Reads an address with what proxies write around it: brackets, a port, a zone, a prefix length. False for any other text. IPv4 has
-   * four decimal numbers without leading zeros: other forms (127.1, 010.0.0.1) are different addresses in different programs.
+   * Reads an address with what proxies write around it: brackets, a port, a zone, a prefix length. False for any other
+   * text. IPv4 has four decimal numbers without leading zeros: other forms (127.1, 010.0.0.1) are different addresses
+   * in different programs.
    */
   read(text: string): boolean {
     if (text.length > ADDRESS_CHARS_MAX) return false;
@@ -67,7 +71,9 @@ export class Address {
     return isNext(text, at, end, CLOSE) ? at + 1 : -1;
   }
 
-  /** Keeps only the first `bits` bits, and returns the text of this network; without a prefix length if these are all. */
+  /**
+   * Keeps only the first `bits` bits, and returns the text of this network; without a prefix length if these are all.
+   */
   textOf(bits: number): string {
     const { groups, isIPv4 } = this;
     const used = Math.ceil(bits / 16);
@@ -119,8 +125,8 @@ function readIPv4(text: string, from: number, end: number, groups: Uint16Array, 
 }
 
 /**
- * Reads eight groups of one to four hexadecimal digits, or fewer with `::`; the last two may be four decimal numbers. Returns where they
- * end, or -1.
+ * Reads eight groups of one to four hexadecimal digits, or fewer with `::`; the last two may be four decimal numbers.
+ * Returns where they end, or -1.
  */
 function readIPv6(text: string, from: number, end: number, groups: Uint16Array): number {
   let at = from;
@@ -186,7 +192,10 @@ export function hashOf(groups: Uint16Array, bits: number): number {
   return (hash ^ (hash >>> 13)) >>> 0;
 }
 
-/** Whether the first `bits` bits are those of the network whose groups begin at `from` of `networks`, and which has as many. */
+/**
+ * Whether the first `bits` bits are those of the network whose groups begin at `from` of `networks`, and which has as
+ * many.
+ */
 export function areEqual(groups: Uint16Array, networks: Uint16Array, from: number, bits: number): boolean {
   for (let i = 0; i * 16 < bits; i++) if (groupOf(groups, i, bits) !== networks[from + i]) return false;
   return true;

@@ -1,11 +1,12 @@
-// Makes bucket keys. They are readable, unambiguous (test/property/bucket-key.test.ts), and stable: they contain neither amount nor
-// burst nor the rule's place in the file, so editing those keeps the count. All buckets of one descriptor have the same Redis Cluster
-// hash tag, the part in braces:
+// Makes bucket keys. They are readable, unambiguous (test/property/bucket-key.test.ts), and stable: they contain
+// neither amount nor burst nor the rule's place in the file, so editing those keeps the count. All buckets of one
+// descriptor have the same Redis Cluster hash tag, the part in braces:
 //
 //   <prefix>{domain|key=value|key=value}|sw/60/name
 //
-// Text is one-byte (engine/domain/request.ts). `%`, `|`, `{`, `}`, blanks and control bytes are written as % and two hex digits, `=` too in keys
-// of entries. `%#` begins the hash of a key or value. If all values of a pattern share a bucket, the pattern replaces the value:
+// Text is one-byte (engine/domain/request.ts). `%`, `|`, `{`, `}`, blanks and control bytes are written as % and two
+// hex digits, `=` too in keys of entries. `%#` begins the hash of a key or value. If all values of a pattern share a
+// bucket, the pattern replaces the value:
 //
 //   %*<value with stars>     %:<kind>:<text of match>     %=<key of the rule>=<value with stars>, if the entry has another key
 
@@ -15,7 +16,10 @@ import { ALGORITHM_TRAITS, type Algorithm } from "../domain/limit.ts";
 import type { Descriptor } from "../domain/request.ts";
 import type { DomainRules, Rule } from "./rule-set.ts";
 
-/** Longer keys and values of entries are replaced by their SHA-256, so that bucket keys stay small whatever callers send. */
+/**
+ * Longer keys and values of entries are replaced by their SHA-256, so that bucket keys stay small whatever callers
+ * send.
+ */
 export const VALUE_BYTES_IN_KEY_MAX = 256;
 
 /** The parts of a rule that its shared bucket key contains. */
@@ -26,7 +30,9 @@ export function domainKeyPrefix(cacheKeyPrefix: string, domain: string): string 
   return `${cacheKeyPrefix}{${escaped(domain)}`;
 }
 
-/** End of a limit's bucket key, different for each limit of a descriptor. `window` is its seconds, or its `calendarKey`. */
+/**
+ * End of a limit's bucket key, different for each limit of a descriptor. `window` is its seconds, or its `calendarKey`.
+ */
 export function limitKeySuffix(algorithm: Algorithm, window: number | string, name: string): string {
   const base = `}|${ALGORITHM_TRAITS[algorithm].key}/${window}`;
   return name === "" ? base : `${base}/${escaped(name)}`;
@@ -41,8 +47,8 @@ export function globalBucketKey(keyPrefix: string, keySuffix: string): string {
 }
 
 /**
- * The entries that a bucket key was made of, one-byte. Undefined if the key does not contain them: a hash or a pattern replaces one,
- * the bucket is a global limit's, or the text is no bucket key.
+ * The entries that a bucket key was made of, one-byte. Undefined if the key does not contain them: a hash or a pattern
+ * replaces one, the bucket is a global limit's, or the text is no bucket key.
  */
 export function entriesOfBucketKey(bucketKey: string): { readonly key: string; readonly value: string }[] | undefined {
   const inBraces = /^[^{]*\{([^}]*)\}/.exec(bucketKey)?.[1];
@@ -62,8 +68,8 @@ function unescaped(text: string): string {
 }
 
 /**
- * Writes the bucket key of a descriptor without the limit's suffix. `matched` holds the rule of each entry; undefined for an
- * override, whose bucket belongs to the entries' own values.
+ * Writes the bucket key of a descriptor without the limit's suffix. `matched` holds the rule of each entry; undefined
+ * for an override, whose bucket belongs to the entries' own values.
  */
 export function writeBaseKey(
   keys: KeyBytes,
@@ -110,8 +116,9 @@ function hashOfValue(value: string): string {
   return `%#${createHash("sha256").update(value, "latin1").digest("base64url")}`;
 }
 
-// A value with stars may look like the text of a `match`, so they have different marks. The third mark is for entries with another key
-// than the rule's: a key with a star matches them, and under COMPATIBILITY_MODE key and value are matched as one text.
+// A value with stars may look like the text of a `match`, so they have different marks. The third mark is for entries
+// with another key than the rule's: a key with a star matches them, and under COMPATIBILITY_MODE key and value are
+// matched as one text.
 function isOfMatch({ kind }: Rule["pattern"]): boolean {
   return kind === "prefix" || kind === "suffix" || kind === "regex" || kind === "cidr";
 }

@@ -29,7 +29,10 @@ export interface CompileOptions {
   readonly domainBook?: DomainStatsBook;
   /** COMPATIBILITY_MODE: matches rules and counts plain limits as envoyproxy/ratelimit does. Default: false. */
   readonly compatible?: boolean;
-  /** True: rules of a control plane will join these files, so nothing is said to match none of its names. Default: false. */
+  /**
+   * True: rules of a control plane will join these files, so nothing is said to match none of its names. Default:
+   * false.
+   */
   readonly isPartial?: boolean;
   /** Version of the rule set. Default: 1. */
   readonly version?: number;

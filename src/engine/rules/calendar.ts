@@ -1,5 +1,5 @@
-// Calendar windows: on which days they begin, when these days begin in the time zone, and how a rule file writes them. Time zone data is
-// Node.js's own. Temporal gives the start of a day, even if its midnight is skipped or comes twice.
+// Calendar windows: on which days they begin, when these days begin in the time zone, and how a rule file writes them.
+// Time zone data is Node.js's own. Temporal gives the start of a day, even if its midnight is skipped or comes twice.
 
 import type * as Polyfill from "temporal-polyfill";
 import { loadPackage } from "../../base/host.ts";
@@ -35,7 +35,10 @@ export interface Calendar {
   readonly timeZone: string;
   /** Year: the month, 1 to 12. Quarter: the month in which the first quarter begins, 1 to 3. Others: 1. */
   readonly month: number;
-  /** Week: the day, 1 for Monday. Month and longer: the day of the month, 1 to 31, or the last one if the month is shorter. Day: 1. */
+  /**
+   * Week: the day, 1 for Monday. Month and longer: the day of the month, 1 to 31, or the last one if the month is
+   * shorter. Day: 1.
+   */
   readonly day: number;
 }
 
@@ -79,7 +82,8 @@ export function calendarWindows(calendar: Calendar): CalendarWindows {
   return new CalendarWindows(wordsOf(calendar), (atUs) => edgesAround(calendar, atUs));
 }
 
-// When a zone crosses the date line, a skipped day begins at the same moment as the next one. Such empty windows are skipped.
+// When a zone crosses the date line, a skipped day begins at the same moment as the next one. Such empty windows are
+// skipped.
 function edgesAround(calendar: Calendar, atUs: number): WindowEdges {
   const startOfWindow = (number: number) => startUs(calendar, number);
   let number = windowOf(calendar, atUs);

@@ -12,7 +12,10 @@ export interface Range {
   readonly bits: number;
 }
 
-/** Reads `10.0.0.0/8`, `2001:db8::/32` or a single address. Returns a sentence that says what was expected for any other text. */
+/**
+ * Reads `10.0.0.0/8`, `2001:db8::/32` or a single address. Returns a sentence that says what was expected for any other
+ * text.
+ */
 export function parseRange(text: string): Range | string {
   const slash = text.indexOf("/");
   const written = new Address();
@@ -34,7 +37,10 @@ export function rangeOf(address: Address): Range {
 
 const EXPECTED = "expected a range of addresses such as 10.0.0.0/8 or 2001:db8::/32";
 
-/** A set of ranges. The time of a lookup does not depend on their number, only on how many lengths of prefixes they have. */
+/**
+ * A set of ranges. The time of a lookup does not depend on their number, only on how many lengths of prefixes they
+ * have.
+ */
 export class AddressRanges {
   /** The prefix lengths that occur, the longest first. */
   readonly #lengths: number[] = [];

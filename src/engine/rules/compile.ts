@@ -1,4 +1,5 @@
-// Compiles parsed files to a RuleSet, and reports all problems found. No I/O: rule-sources/files/load.ts reads and parses.
+// Compiles parsed files to a RuleSet, and reports all problems found. No I/O: rule-sources/files/load.ts reads and
+// parses.
 
 import { type LongWork, runThrough } from "../../base/long-work.ts";
 import { keyedOf } from "../domain/key-bytes.ts";
@@ -38,8 +39,8 @@ export function compileRules(files: readonly SourceFile[], options: CompileOptio
 }
 
 /**
- * Compiles as compileRules does, in steps of at most one rule or value, so that calls can be answered in between. With more errors than
- * are shown, ends when the files are read.
+ * Compiles as compileRules does, in steps of at most one rule or value, so that calls can be answered in between. With
+ * more errors than are shown, ends when the files are read.
  */
 export function* compileSteps(files: readonly SourceFile[], options: CompileOptions): LongWork<CompileResult> {
   const log = new ProblemLog();

@@ -1,5 +1,5 @@
-// The cost of a descriptor: hits times the value of the rule's cost entry, in units of the rule; and how a rule file writes it, for a hit
-// (`cost`) or for a call (the estimate of `hold`).
+// The cost of a descriptor: hits times the value of the rule's cost entry, in units of the rule; and how a rule file
+// writes it, for a hit (`cost`) or for a call (the estimate of `hold`).
 
 import { AMOUNT_MAX, COST_ABOVE_ALL, divideDown, divideUp } from "../../base/units.ts";
 import { type Descriptor, textOf } from "../domain/request.ts";
@@ -9,24 +9,27 @@ import type { CostEntry } from "./rule-set.ts";
 import { COST_PER_MAX } from "./schema.ts";
 
 /**
- * The cost of `hits` hits, 1 to COST_ABOVE_ALL. 0 hits (a peek) count as 1. Without a cost entry a hit costs 1. The entry's value is
- * limited to `max`; a value that is absent, zero, negative or no number counts as `default`. Parts (`per`) are rounded up to units: no
- * call is free, and no limit lets more parts pass than it allows.
+ * The cost of `hits` hits, 1 to COST_ABOVE_ALL. 0 hits (a peek) count as 1. Without a cost entry a hit costs 1. The
+ * entry's value is limited to `max`; a value that is absent, zero, negative or no number counts as `default`. Parts
+ * (`per`) are rounded up to units: no call is free, and no limit lets more parts pass than it allows.
  */
 export function costOf(hits: number, cost: CostEntry | undefined, descriptor: Descriptor): number {
   const askedHits = hits === 0 ? 1 : hits;
   return unitsUp(cost === undefined ? askedHits : askedHits * weightOf(cost, descriptor), cost);
 }
 
-/** The cost that a refund of `hits` hits gives back. Parts are rounded down, so that no more is given back than was paid. */
+/**
+ * The cost that a refund of `hits` hits gives back. Parts are rounded down, so that no more is given back than was
+ * paid.
+ */
 export function refundOf(hits: number, cost: CostEntry | undefined, descriptor: Descriptor): number {
   if (cost === undefined) return Math.min(hits, COST_ABOVE_ALL);
   return Math.min(divideDown(hits * weightOf(cost, descriptor), cost.per), COST_ABOVE_ALL);
 }
 
 /**
- * Converts parts to units of the rule, rounded up, at most COST_ABOVE_ALL. Exact, because parts of 2^53 and more are above
- * COST_ABOVE_ALL units for every allowed `per`.
+ * Converts parts to units of the rule, rounded up, at most COST_ABOVE_ALL. Exact, because parts of 2^53 and more are
+ * above COST_ABOVE_ALL units for every allowed `per`.
  */
 export function unitsUp(parts: number, cost: CostEntry | undefined): number {
   if (cost === undefined || cost.per === 1) return Math.min(parts, COST_ABOVE_ALL);

@@ -60,7 +60,9 @@ export function withDefaults(
   return [without(defaults, unfit), ...section];
 }
 
-/** `post_paid` of the defaults. Undefined if they don't have it, or if it is true and a limit has a `sync` of its own. */
+/**
+ * `post_paid` of the defaults. Undefined if they don't have it, or if it is true and a limit has a `sync` of its own.
+ */
 export function defaultPostPaid(
   defaults: MappingNode | undefined,
   limits: readonly (readonly MappingNode[])[],

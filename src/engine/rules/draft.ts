@@ -1,5 +1,5 @@
-// Rules between reading and building: typed, with defaults not applied yet, and with their places, so that checks of the whole domain
-// can name the line. Text is one-byte.
+// Rules between reading and building: typed, with defaults not applied yet, and with their places, so that checks of
+// the whole domain can name the line. Text is one-byte.
 
 import { getOrInsert } from "../../base/get-or-insert.ts";
 import type { LongWork } from "../../base/long-work.ts";
@@ -24,7 +24,10 @@ export interface LimitDraft extends Rate {
   readonly name: string;
   readonly nameAt: Place;
   readonly algorithm: Algorithm;
-  /** True if envoyproxy/ratelimit would read the same limit: `requests_per_unit` and `unit`, without algorithm, window, sync or priority. */
+  /**
+   * True if envoyproxy/ratelimit would read the same limit: `requests_per_unit` and `unit`, without algorithm, window,
+   * sync or priority.
+   */
   readonly isPlain: boolean;
   /** True for `concurrent`, which limits live holds. */
   readonly isConcurrent: boolean;
@@ -184,8 +187,9 @@ export class DomainDraft {
   }
 
   /**
-   * The keys of entries that matching skips. Reports rules that use one of them as their key, and entries that carry something in one
-   * rule and mark settlements in another: all calls with them would be settlements, which are never refused.
+   * The keys of entries that matching skips. Reports rules that use one of them as their key, and entries that carry
+   * something in one rule and mark settlements in another: all calls with them would be settlements, which are never
+   * refused.
    */
   sideEntries(log: ProblemLog): ReadonlySet<string> {
     for (const [entry, use] of this.#sideUses) {
@@ -201,7 +205,10 @@ export class DomainDraft {
     return new Set(this.#sideUses.keys());
   }
 
-  /** The entries that mark settlements, each with its values. If one rule accepts any value of the entry, all values mark one. */
+  /**
+   * The entries that mark settlements, each with its values. If one rule accepts any value of the entry, all values
+   * mark one.
+   */
   get settleEntries(): DomainRules["settleEntries"] {
     for (const entry of this.#marks.keys()) this.#settleValues.set(entry, new Set());
     return this.#settleValues;

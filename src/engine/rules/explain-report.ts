@@ -97,6 +97,9 @@ export interface ExplainReport {
   readonly missing?: string;
   readonly descriptors: readonly DescriptorReport[];
   readonly global_limit?: LimitReport;
-  /** Only from a running server: how many descriptors of the domain met no rule since its start, and the keys of one of them. */
+  /**
+   * Only from a running server: how many descriptors of the domain met no rule since its start, and the keys of one of
+   * them.
+   */
   readonly unmatched?: { readonly descriptors: number; readonly example_keys: readonly string[] };
 }

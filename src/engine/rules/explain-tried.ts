@@ -1,5 +1,5 @@
-// Lists which rules of a level were tried on an entry, in what order, and why each matched or not. explain.ts walks the levels; match.ts
-// decides.
+// Lists which rules of a level were tried on an entry, in what order, and why each matched or not. explain.ts walks the
+// levels; match.ts decides.
 
 import type { LongWork } from "../../base/long-work.ts";
 import { textOf } from "../domain/request.ts";
@@ -20,7 +20,9 @@ export interface Tried {
   readonly left_out: number;
 }
 
-/** The rules of a level in the order in which they are tried: exact values, patterns, the bare key. At most TRIED_MAX. */
+/**
+ * The rules of a level in the order in which they are tried: exact values, patterns, the bare key. At most TRIED_MAX.
+ */
 export function* triedRules(level: Level, key: string, value: string, matched: Rule | undefined): LongWork<Tried> {
   const { rules, fits, isExact, left_out } = candidates(level, key, value, matched);
   const shown = rules.slice(0, TRIED_MAX);
@@ -43,8 +45,9 @@ export function* triedRules(level: Level, key: string, value: string, matched: R
 }
 
 /**
- * What may be listed of a level for an entry. `fits`: of patterns and the bare key, which are not tried once a rule has matched, whether they
- * would fit. `isExact`: the rule matched by its exact value. `left_out`: number of rules with other exact values that are not among `rules`.
+ * What may be listed of a level for an entry. `fits`: of patterns and the bare key, which are not tried once a rule has
+ * matched, whether they would fit. `isExact`: the rule matched by its exact value. `left_out`: number of rules with
+ * other exact values that are not among `rules`.
  */
 function candidates(level: Level, key: string, value: string, matched: Rule | undefined) {
   const { composite, starKeyPatterns } = level;

@@ -1,5 +1,6 @@
-// Reads the keys of one section, and reports unknown, misplaced and repeated ones; then the values of its fields: text, booleans, whole
-// numbers, lists. Each reader reports a wrong value as an error, which refuses the set, and returns undefined or an empty value.
+// Reads the keys of one section, and reports unknown, misplaced and repeated ones; then the values of its fields: text,
+// booleans, whole numbers, lists. Each reader reports a wrong value as an error, which refuses the set, and returns
+// undefined or an empty value.
 
 import { AMOUNT_MAX } from "../../base/units.ts";
 import { ENTRY_BYTES_MAX, oneByteOf } from "../domain/request.ts";
@@ -207,7 +208,10 @@ function isKeyOf(section: Section | KnownKeys, name: string, entry: MappingEntry
   return false;
 }
 
-/** Reports numbers that YAML reads as a fraction or beyond 64 bits, whose text the reference's parser would change. True if so. */
+/**
+ * Reports numbers that YAML reads as a fraction or beyond 64 bits, whose text the reference's parser would change. True
+ * if so.
+ */
 function refuseFloat(node: ScalarNode, log: ProblemLog): boolean {
   const { type } = node.value;
   if (type !== "float" && type !== "large integer") return false;

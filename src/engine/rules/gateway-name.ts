@@ -1,5 +1,6 @@
-// Describes the limits of gateways, which have no names, by the keys of their entries: Envoy Gateway and Envoy AI Gateway encode routes,
-// policies and rules in them. Things that no key contains, such as the name of a header, stay unknown.
+// Describes the limits of gateways, which have no names, by the keys of their entries: Envoy Gateway and Envoy AI
+// Gateway encode routes, policies and rules in them. Things that no key contains, such as the name of a header, stay
+// unknown.
 
 /** An entry on the path to a limit, one-byte. `value` is empty if the rule accepts any value. */
 export interface GatewayEntry {
@@ -14,14 +15,15 @@ const CHARS_MAX = 200;
 const ROUTE = /^[a-z]+route\/([^/]+\/[^/]+)\/rule\/(\d+)\/match\/(\d+)\/(.+)$/;
 // <namespace>/<policy>/rule/<number, or the name of the rule>
 const POLICY = /^([^/]+\/[^/]+)\/rule\/([^/]+)$/;
-// rule-<number>-match-<header or query parameter>, rule-<number>-method, rule-<number>-path; rule-match-<...> under a policy's name
+// rule-<number>-match-<header or query parameter>, rule-<number>-method, rule-<number>-path; rule-match-<...> under a
+// policy's name
 const SELECTOR = /^rule-(?:(\d+)-)?(?:match-(-?\d+)|(method|path))$/;
 // rule-<number>-<header>|<value>-match-<number>, by Envoy AI Gateway
 const QUOTA_HEADER = /^rule-(\d+)-([^|]+)\|(.*)-match-\d+$/;
 
 /**
- * The description, such as `route default/shop shop.example.com, rule 0, each value of match 1`; empty for entries that no gateway
- * makes. One-byte, at most CHARS_MAX long. Only for people to read: different limits may have the same one.
+ * The description, such as `route default/shop shop.example.com, rule 0, each value of match 1`; empty for entries that
+ * no gateway makes. One-byte, at most CHARS_MAX long. Only for people to read: different limits may have the same one.
  */
 export function gatewayName(entries: readonly GatewayEntry[]): string {
   const [first] = entries;

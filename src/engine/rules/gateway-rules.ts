@@ -1,5 +1,5 @@
-// Turns a control plane's rules into what a file would say: its messages have no fields for our keys, and have levels for entries that only
-// concern holds.
+// Turns a control plane's rules into what a file would say: its messages have no fields for our keys, and have levels
+// for entries that only concern holds.
 
 import { oneByteOf } from "../domain/request.ts";
 import { type Defaults, hasKey, without } from "./defaults.ts";
@@ -38,7 +38,10 @@ export function plainRule(written: MappingNode, hold: DefaultHold | undefined, l
   return { ...rule, entries: [...ofRule, ...withLimit] };
 }
 
-/** The keys of the rule itself, and those of its one limit. They count as merged, so that the hold of the defaults may override one. */
+/**
+ * The keys of the rule itself, and those of its one limit. They count as merged, so that the hold of the defaults may
+ * override one.
+ */
 function splitKeys(ownKeys: MappingNode, log: ProblemLog): Record<"ofRule" | "ofLimit", readonly MappingEntry[]> {
   const ofRule: MappingEntry[] = [];
   const ofLimit: MappingEntry[] = [];
@@ -152,7 +155,10 @@ function childrenOf(rule: MappingNode): readonly MappingNode[] {
   return value.items.filter((item): item is MappingNode => item.kind === "mapping");
 }
 
-/** The number in `key` at the place of the star in `name`; empty if `name` has no star. Undefined if `key` does not match. */
+/**
+ * The number in `key` at the place of the star in `name`; empty if `name` has no star. Undefined if `key` does not
+ * match.
+ */
 function numberIn(key: string, name: string): string | undefined {
   const [before = "", after] = name.split(STAR);
   if (after === undefined) return key === name ? "" : undefined;

@@ -1,5 +1,5 @@
-// Holds: how payments wait for their settlement. Reads the id of a hold from a descriptor, and whether it settles the hold; and `hold` and
-// `concurrent` of a rule.
+// Holds: how payments wait for their settlement. Reads the id of a hold from a descriptor, and whether it settles the
+// hold; and `hold` and `concurrent` of a rule.
 
 import { createHash } from "../../base/host.ts";
 import { ALGORITHM_NAMES, ALGORITHM_TRAITS, Algorithm, HOLDS_PER_BUCKET_MAX, Sync, Unit } from "../domain/limit.ts";
@@ -20,7 +20,10 @@ export function holdIdOf(descriptor: Descriptor, { idEntry }: HoldEntries): stri
   return keptId(descriptor.value(idEntry) ?? "");
 }
 
-/** The id as the store keeps it. One-byte. An id that begins with `#` is replaced too, so that it can't equal the hash of another. */
+/**
+ * The id as the store keeps it. One-byte. An id that begins with `#` is replaced too, so that it can't equal the hash
+ * of another.
+ */
 export function keptId(id: string): string {
   return id.length <= ID_BYTES_MAX && !id.startsWith("#")
     ? id
@@ -45,7 +48,10 @@ export function marksSettlement(key: string, value: string, settleEntries: Domai
 /** Key of the entry that marks a settlement, unless the rule names another. */
 const SETTLE_ENTRY_DEFAULT = "settle";
 
-/** Reads `hold`, and `concurrent` as a limit. Mistakes are reported; a key with mistakes is left out. Without `hold`, payments are final. */
+/**
+ * Reads `hold`, and `concurrent` as a limit. Mistakes are reported; a key with mistakes is left out. Without `hold`,
+ * payments are final.
+ */
 export function readHold(fields: Fields) {
   const hold = readEntries(fields.section("hold", "hold"));
   const concurrent = fields.whole("concurrent", 1, HOLDS_PER_BUCKET_MAX);

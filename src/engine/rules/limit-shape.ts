@@ -19,9 +19,10 @@ export interface Rate {
 const RATE_UNITS: readonly Unit[] = [Unit.second, Unit.minute, Unit.hour, Unit.day];
 
 /**
- * Converts tokens per second, written in decimal, into a whole amount per window. The window is the first of second, minute, hour and
- * day whose amount is whole and at most AMOUNT_MAX, else the shortest number of seconds. Returns a sentence that says what was expected
- * if there is none. The length of the window does not change when tokens return (engine/domain/limit.ts).
+ * Converts tokens per second, written in decimal, into a whole amount per window. The window is the first of second,
+ * minute, hour and day whose amount is whole and at most AMOUNT_MAX, else the shortest number of seconds. Returns a
+ * sentence that says what was expected if there is none. The length of the window does not change when tokens return
+ * (engine/domain/limit.ts).
  */
 export function rateOfDecimal(text: string): Rate | string {
   const fraction = parseDecimal(text);
@@ -46,7 +47,10 @@ export function rateOfDecimal(text: string): Rate | string {
 /** How far a rounded rate may be from the amount per unit that it was probably made of. */
 const ROUNDED_SHARE_MAX = 1e-3;
 
-/** The amount per minute, hour or day that a rate in tokens per second was probably rounded from; undefined if none is near. */
+/**
+ * The amount per minute, hour or day that a rate in tokens per second was probably rounded from; undefined if none is
+ * near.
+ */
 export function wholeRateNear(perSecond: number): { readonly amount: number; readonly unit: Unit } | undefined {
   for (const unit of RATE_UNITS) {
     const exact = perSecond * UNIT_SECONDS[unit];
@@ -84,7 +88,8 @@ export function tokensPerSecondUp(rate: Rate): number {
   return Math.ceil(rate.amount / rate.windowSeconds);
 }
 
-// A fraction of bigints, because doubles can't represent 0.1 exactly. The bound on the shift keeps hostile exponents small.
+// A fraction of bigints, because doubles can't represent 0.1 exactly. The bound on the shift keeps hostile exponents
+// small.
 function parseDecimal(text: string): { numerator: bigint; denominator: bigint } | undefined {
   const parts = /^\+?([0-9]{0,20})(?:\.([0-9]{0,20}))?(?:[eE]([-+]?[0-9]{1,2}))?$/.exec(text.replaceAll("_", ""));
   const [, whole = "", decimals = "", exponent = "0"] = parts ?? [];

@@ -1,7 +1,9 @@
-// Finds the rule that applies to a descriptor. Each entry chooses a rule of the next level: exact values first, then patterns, then the
-// bare key, without backtracking. Hot path without allocation. explain.ts describes the same walk in words.
+// Finds the rule that applies to a descriptor. Each entry chooses a rule of the next level: exact values first, then
+// patterns, then the bare key, without backtracking. Hot path without allocation. explain.ts describes the same walk in
+// words.
 //
-// Many rules and long values could make one call block all others, so the work is counted (MatchWork), and the clock is read now and then.
+// Many rules and long values could make one call block all others, so the work is counted (MatchWork), and the clock is
+// read now and then.
 
 import type { Clock } from "../../base/clock.ts";
 import { RequestError } from "../../base/errors.ts";
@@ -10,8 +12,9 @@ import type { DomainRules, Level, PatternWork, Rule } from "./rule-set.ts";
 import { ruleOfTier } from "./tiers.ts";
 
 /**
- * Finds the rule whose limits apply to the descriptor: the rule of the last entry, under the descriptor's tier, if it has a limit; else
- * undefined. Cost entries are skipped; `matched` receives the rules of the other entries. Throws RequestError if `work` is exceeded.
+ * Finds the rule whose limits apply to the descriptor: the rule of the last entry, under the descriptor's tier, if it
+ * has a limit; else undefined. Cost entries are skipped; `matched` receives the rules of the other entries. Throws
+ * RequestError if `work` is exceeded.
  */
 export function findRule(
   rules: DomainRules,
@@ -36,8 +39,8 @@ export function findRule(
 }
 
 /**
- * True if a rule that the entries match hides values (`hash_values`). An entry that no rule accepts, such as a misspelt key, is hidden
- * wherever a rule of its key hides.
+ * True if a rule that the entries match hides values (`hash_values`). An entry that no rule accepts, such as a misspelt
+ * key, is hidden wherever a rule of its key hides.
  */
 export function hidesValues(rules: DomainRules, descriptor: Descriptor, work: MatchWork = ANY_MATCH_WORK): boolean {
   if (!rules.hasHashedValues) return false;
@@ -55,7 +58,10 @@ export function hidesValues(rules: DomainRules, descriptor: Descriptor, work: Ma
 /** In DomainRules.hiddenKeys: a rule that hides has a star in its key. */
 export const ANY_KEY = "*";
 
-/** Finds the rule of one level that accepts the entry. Other rules are not tried, even if this one's subtree does not match. */
+/**
+ * Finds the rule of one level that accepts the entry. Other rules are not tried, even if this one's subtree does not
+ * match.
+ */
 export function findChild(
   level: Level,
   key: string,
@@ -124,12 +130,15 @@ export function fitsPieces(pieces: readonly string[], text: string): boolean {
 export const MATCH_US_MAX = 20_000;
 
 /**
- * Most time that counts between two readings of the clock: one regular expression takes 12 ms at most (schema.ts). In a longer time the
- * process itself was stopped.
+ * Most time that counts between two readings of the clock: one regular expression takes 12 ms at most (schema.ts). In a
+ * longer time the process itself was stopped.
  */
 const LOOK_US_MAX = 12_000;
 
-/** Units of work between two readings of the clock. A unit takes a few nanoseconds, so the clock is read every few microseconds. */
+/**
+ * Units of work between two readings of the clock. A unit takes a few nanoseconds, so the clock is read every few
+ * microseconds.
+ */
 const UNITS_PER_LOOK = 1_000;
 
 /** The work of one call at a time. */

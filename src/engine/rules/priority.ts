@@ -1,5 +1,6 @@
-// Priorities: calls of high priority pay the limit itself, all others a second limit with less room. Both limits have one bucket. A
-// bucket's state is what was spent, so less room is only a smaller burst or amount, and stores know nothing of priorities.
+// Priorities: calls of high priority pay the limit itself, all others a second limit with less room. Both limits have
+// one bucket. A bucket's state is what was spent, so less room is only a smaller burst or amount, and stores know
+// nothing of priorities.
 
 import { divideUp } from "../../base/units.ts";
 import { Algorithm, type Limit, type Names, type Priority } from "../domain/limit.ts";

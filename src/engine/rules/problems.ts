@@ -48,7 +48,10 @@ export class ProblemLog {
     }
   }
 
-  /** All problems by file, line and column, equal ones once. If there are more than PROBLEMS_MAX, warnings are left out first. */
+  /**
+   * All problems by file, line and column, equal ones once. If there are more than PROBLEMS_MAX, warnings are left out
+   * first.
+   */
   sorted(): Problem[] {
     const sorted = dropRepeats(this.#problems.toSorted(compareProblems));
     if (sorted.length <= PROBLEMS_MAX) return sorted;
@@ -57,7 +60,10 @@ export class ProblemLog {
     return [...errors, ...warnings].slice(0, PROBLEMS_MAX).toSorted(compareProblems);
   }
 
-  /** Twice the bound leaves enough to choose from and keeps hostile files from filling memory. Warnings never displace errors. */
+  /**
+   * Twice the bound leaves enough to choose from and keeps hostile files from filling memory. Warnings never displace
+   * errors.
+   */
   private keeps(severity: Problem["severity"]): boolean {
     return this.#problems.length < PROBLEMS_MAX * 2 || (severity === "error" && this.#errors <= PROBLEMS_MAX);
   }

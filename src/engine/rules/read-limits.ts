@@ -1,5 +1,5 @@
-// Reads all limits of a rule, which it writes itself or uses by a name of the file's `limits`: always those of one name (`use`), or those
-// that an entry names (`tier`).
+// Reads all limits of a rule, which it writes itself or uses by a name of the file's `limits`: always those of one name
+// (`use`), or those that an entry names (`tier`).
 
 import { getOrInsert } from "../../base/get-or-insert.ts";
 import { oneByteOf, textOf } from "../domain/request.ts";
@@ -37,11 +37,17 @@ interface WrittenLimits {
 interface NamedLimits extends WrittenLimits {
   /** Set to true by the first rule that uses them. */
   isUsed: boolean;
-  /** Results of reading by the rule's settings that matter (readNamed), because thousands of rules may use the same limits. */
+  /**
+   * Results of reading by the rule's settings that matter (readNamed), because thousands of rules may use the same
+   * limits.
+   */
   readonly read: Map<string, LimitsDraft>;
 }
 
-/** Reads all limits that may apply to a rule, each with the limit of its `concurrent`. `named`: the domain's named limits. */
+/**
+ * Reads all limits that may apply to a rule, each with the limit of its `concurrent`. `named`: the domain's named
+ * limits.
+ */
 export function readRuleLimits(
   fields: Fields,
   named: LimitsByName,
@@ -121,7 +127,10 @@ function readLimits(
 
 /** The named limits of a rule. */
 interface NamedChoice {
-  /** The limits that apply unless the entry names others; undefined if the rule uses none, or with mistakes, which are reported. */
+  /**
+   * The limits that apply unless the entry names others; undefined if the rule uses none, or with mistakes, which are
+   * reported.
+   */
   readonly byDefault?: NamedLimits | undefined;
   /** The entry, and the limits that it may name. */
   readonly tier?: Pick<TierDraft, "entry"> & { readonly among: readonly NamedLimits[] };
@@ -193,8 +202,8 @@ function refuseBeside(first: Field, fields: Fields): void {
 }
 
 /**
- * Reports mistakes in named limits that no rule uses, and warns of them unless rules of a control plane may (`isPartial`). Must be called
- * when all files have been read.
+ * Reports mistakes in named limits that no rule uses, and warns of them unless rules of a control plane may
+ * (`isPartial`). Must be called when all files have been read.
  */
 export function checkUnused(
   named: ReadonlyMap<string, LimitsByName>,

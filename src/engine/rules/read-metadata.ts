@@ -53,7 +53,8 @@ function plainValueOf(node: SourceNode, log: ProblemLog): unknown {
   return value.number;
 }
 
-// As in the reference, keys of the first level keep their written text, and deeper keys are resolved and printed as Go prints them.
+// As in the reference, keys of the first level keep their written text, and deeper keys are resolved and printed as Go
+// prints them.
 const topKey: KeyReader = ({ text, value }) => {
   if (value.type === "null") return "";
   return value.type === "binary" ? textOf(value.bytes) : text;

@@ -1,5 +1,5 @@
-// Reads the patterns of a rule: `value`, with or without stars, or `match`. Regular expressions are compiled once per text, and are bounded
-// in their sum.
+// Reads the patterns of a rule: `value`, with or without stars, or `match`. Regular expressions are compiled once per
+// text, and are bounded in their sum.
 
 import type * as Re2 from "re2js";
 import { getOrInsert } from "../../base/get-or-insert.ts";
@@ -44,7 +44,8 @@ export function* readPatterns(key: string, fields: Fields, regexes: Regexes): Lo
   return yield* readMatch(first, regexes, log);
 }
 
-// The text is part of bucket keys, paths and labels, so a long list is shortened to its first range, its length and its digest.
+// The text is part of bucket keys, paths and labels, so a long list is shortened to its first range, its length and its
+// digest.
 function shownRanges(texts: readonly string[]): string {
   const [first = ""] = texts;
   const all = texts.join(",");
@@ -128,7 +129,10 @@ export class Regexes {
   readonly #compiled = new Map<string, Pattern | undefined>();
   #instructions = 0;
 
-  /** Compiles a regular expression, which matches anywhere in the value unless anchored. Undefined if it is refused; `log` says why. */
+  /**
+   * Compiles a regular expression, which matches anywhere in the value unless anchored. Undefined if it is refused;
+   * `log` says why.
+   */
   compile(source: string, at: Place, log: ProblemLog): Pattern | undefined {
     return getOrInsert(this.#compiled, source, () => this.#compile(source, at, log));
   }

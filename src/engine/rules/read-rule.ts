@@ -1,5 +1,5 @@
-// Reads the tree of one file into drafts: rules with their patterns, limits and settings. build-rule.ts makes the checks that need more
-// than one rule (duplicates, unreachable rules, names).
+// Reads the tree of one file into drafts: rules with their patterns, limits and settings. build-rule.ts makes the
+// checks that need more than one rule (duplicates, unreachable rules, names).
 
 import type { LongWork } from "../../base/long-work.ts";
 import { textOf } from "../domain/request.ts";
@@ -40,7 +40,10 @@ interface SetContext {
   readonly named: ReadonlyMap<string, LimitsByName>;
   /** The domains that have been read so far. */
   readonly domains: Map<string, DomainDraft>;
-  /** How many rules those read so far become: each value of `one_of` gets its own copy of all below it, and each tier is a rule. */
+  /**
+   * How many rules those read so far become: each value of `one_of` gets its own copy of all below it, and each tier is
+   * a rule.
+   */
   readonly read: { rules: number };
 }
 
@@ -58,7 +61,10 @@ interface FileContext {
 
 const NO_LIMITS: LimitsByName = new Map();
 
-/** Reads a parsed file into the draft of its domain, one rule or value per step. A file without a valid domain is only checked. */
+/**
+ * Reads a parsed file into the draft of its domain, one rule or value per step. A file without a valid domain is only
+ * checked.
+ */
 export function* readFile(file: SourceFile, set: SetContext, log: ProblemLog): LongWork<void> {
   log.addAll(file.problems);
   const isResource = file.isResource === true;
@@ -122,7 +128,9 @@ function readRoot(file: SourceFile, log: ProblemLog): MappingNode | undefined {
   return undefined;
 }
 
-/** `copies`: how many copies of these rules there will be. Stops above RULES_MAX rules in all, and when the log is full. */
+/**
+ * `copies`: how many copies of these rules there will be. Stops above RULES_MAX rules in all, and when the log is full.
+ */
 function* readRules(fields: Fields, into: RuleDraft[], copies: number, context: FileContext): LongWork<void> {
   const { log } = fields;
   for (const written of fields.mappings("descriptors")) {
@@ -215,8 +223,8 @@ function checkSharing({ sharesThreshold, patterns }: RuleDraft, fields: Fields):
   fields.log.error(fields.keyAt("share_threshold"), "share_threshold needs a pattern that several values match", hint);
 }
 
-// Reports settings that have no effect, because the rule has no limit or is unlimited. The reference's keys get a warning, because files
-// that it accepts must load; our own keys get an error.
+// Reports settings that have no effect, because the rule has no limit or is unlimited. The reference's keys get a
+// warning, because files that it accepts must load; our own keys get an error.
 function checkSettings(draft: RuleDraft, fields: Fields): void {
   const { log } = fields;
   const choices = limitsOfDraft(draft);

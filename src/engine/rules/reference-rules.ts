@@ -1,12 +1,13 @@
-// What COMPATIBILITY_MODE shares with envoyproxy/ratelimit: how rules are found, and the keys of counters, so that both services count
-// together. Text is one-byte (engine/domain/request.ts).
+// What COMPATIBILITY_MODE shares with envoyproxy/ratelimit: how rules are found, and the keys of counters, so that both
+// services count together. Text is one-byte (engine/domain/request.ts).
 //
-// Rules are compared with entries by the text `key_value`: {key: a, value: b_c} and {key: a_b, value: c} are the same rule there.
+// Rules are compared with entries by the text `key_value`: {key: a, value: b_c} and {key: a_b, value: c} are the same
+// rule there.
 //
 //   <prefix><domain>_<key>_<value>_<key>_<value>_<start of the window in seconds>
 //
-// is the key of a counter. Nothing is escaped, and it contains neither unit nor limit, so keys collide exactly as in the reference
-// service. bucket-key.ts makes the keys of all other limits.
+// is the key of a counter. Nothing is escaped, and it contains neither unit nor limit, so keys collide exactly as in
+// the reference service. bucket-key.ts makes the keys of all other limits.
 
 import type { Descriptor } from "../domain/request.ts";
 import { shownValue } from "./bucket-key.ts";
@@ -23,7 +24,10 @@ export function counterRules(cacheKeyPrefix: string, domain: string): CounterRul
   };
 }
 
-/** The rule's text `key_value`, or its key if it has no value; undefined for a `match`, which the reference service lacks. */
+/**
+ * The rule's text `key_value`, or its key if it has no value; undefined for a `match`, which the reference service
+ * lacks.
+ */
 function compositeText(rule: Rule): string | undefined {
   switch (rule.pattern.kind) {
     case "any":
@@ -70,8 +74,9 @@ function findIn(
 }
 
 /**
- * The key of a descriptor's counters without the start of the window. `matched` holds the rule of each entry; undefined for an
- * override, whose key has the entries as they are, with values hashed if `hashesValues`. Cost entries are skipped.
+ * The key of a descriptor's counters without the start of the window. `matched` holds the rule of each entry; undefined
+ * for an override, whose key has the entries as they are, with values hashed if `hashesValues`. Cost entries are
+ * skipped.
  */
 function counterKey(
   prefix: string,
@@ -92,8 +97,8 @@ function counterKey(
   return text;
 }
 
-// The text for all values of a shared pattern: the pattern without the entry's key, or the whole pattern if it does not begin with the
-// key. If the entry matched the rule by its bare key and not by the pattern, the value stays.
+// The text for all values of a shared pattern: the pattern without the entry's key, or the whole pattern if it does not
+// begin with the key. If the entry matched the rule by its bare key and not by the pattern, the value stays.
 function sharedValue(rule: Rule, key: string, value: string): string {
   const composite = compositeText(rule);
   if (composite === undefined) return rule.patternText;
@@ -102,8 +107,8 @@ function sharedValue(rule: Rule, key: string, value: string): string {
 }
 
 /**
- * True if the reference service would lose the metadata of the descriptor's rule: it does whenever hits are counted under
- * another name than the rule's own.
+ * True if the reference service would lose the metadata of the descriptor's rule: it does whenever hits are counted
+ * under another name than the rule's own.
  */
 function losesMetadata(domain: DomainRules, descriptor: Descriptor): boolean {
   const matched: Rule[] = [];

@@ -7,7 +7,9 @@ import type { RequiredEntries } from "./rule-set.ts";
 /** Most entries that a domain requires: each is looked for in every descriptor. */
 const REQUIRED_MAX = 8;
 
-/** Reads `require` and `on_missing`, of a file or of its `defaults`. Undefined if absent or wrong, which is reported. */
+/**
+ * Reads `require` and `on_missing`, of a file or of its `defaults`. Undefined if absent or wrong, which is reported.
+ */
 export function readRequired(fields: Fields): RequiredEntries | undefined {
   const { log } = fields;
   const field = fields.given("require");

@@ -1,5 +1,5 @@
-// The immutable result of compiling rule files, for match.ts and the limiter. All text that is compared with requests is one-byte
-// (engine/domain/request.ts).
+// The immutable result of compiling rule files, for match.ts and the limiter. All text that is compared with requests
+// is one-byte (engine/domain/request.ts).
 
 import type { Keyed } from "../domain/key-bytes.ts";
 import type { Limit } from "../domain/limit.ts";
@@ -67,8 +67,9 @@ export interface RuleSettings {
   /** True: hits are reported after the fact and charged in any case (`post_paid`). */
   readonly isPostPaid: boolean;
   /**
-   * `charge_given_hits`; true for rules of a control plane without `post_paid` (its messages can't say whether hits are reported after
-   * the fact). Hits of a descriptor's own are then charged in any case, and the call is refused if there was no room for them.
+   * `charge_given_hits`; true for rules of a control plane without `post_paid` (its messages can't say whether hits are
+   * reported after the fact). Hits of a descriptor's own are then charged in any case, and the call is refused if there
+   * was no room for them.
    */
   readonly chargesGivenHits: boolean;
   readonly cost: CostEntry | undefined;
@@ -138,7 +139,9 @@ export interface PatternWork {
 export interface CompositeIndex {
   /** The rule that the entry chooses. */
   find(key: string, value: string, work: PatternWork): Rule | undefined;
-  /** The text `key_value` of a rule, or its key if it has no value; undefined if it compares key and value separately. */
+  /**
+   * The text `key_value` of a rule, or its key if it has no value; undefined if it compares key and value separately.
+   */
   textOf(rule: Rule): string | undefined;
   /** Rules by `key_value`, or by the key alone if the rule has no value. */
   readonly byText: ReadonlyMap<string, Rule>;
@@ -150,8 +153,8 @@ export interface CompositeIndex {
 export interface CounterRules {
   indexOf(rules: readonly Rule[]): CompositeIndex;
   /**
-   * The key of a descriptor's counters without the start of the window. `matched` holds the rule of each entry; undefined for an override,
-   * whose values are then hashed if `hashesValues`.
+   * The key of a descriptor's counters without the start of the window. `matched` holds the rule of each entry;
+   * undefined for an override, whose values are then hashed if `hashesValues`.
    */
   keyOf(
     rules: DomainRules,
@@ -167,8 +170,8 @@ export interface CounterRules {
 export interface Level {
   readonly byKey: ReadonlyMap<string, KeyRules>;
   /**
-   * If a key of this level contains a star: all rules with patterns, in the order of the file, which are tried in place of
-   * KeyRules.patterns. Else empty.
+   * If a key of this level contains a star: all rules with patterns, in the order of the file, which are tried in place
+   * of KeyRules.patterns. Else empty.
    */
   readonly starKeyPatterns: readonly Rule[];
   /** Only under COMPATIBILITY_MODE; matching then uses this index alone. */
@@ -223,7 +226,10 @@ export interface DomainRules {
   readonly hasHashedValues: boolean;
   /** The keys of these rules, and of those below them. */
   readonly hiddenKeys: ReadonlySet<string>;
-  /** As Rule.chargesGivenHits, for overrides that match no rule: true for a control plane's domain without a default `post_paid`. */
+  /**
+   * As Rule.chargesGivenHits, for overrides that match no rule: true for a control plane's domain without a default
+   * `post_paid`.
+   */
   readonly chargesGivenHits: boolean;
   /** Counters of the domain. The only part of the set that changes. */
   readonly stats: DomainStats;

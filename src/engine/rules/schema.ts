@@ -1,5 +1,5 @@
-// The shape of a rules file: which keys each section may have, and the bounds of values. The compiler uses it for checks and messages;
-// docs/rules-file.md describes it.
+// The shape of a rules file: which keys each section may have, and the bounds of values. The compiler uses it for
+// checks and messages; docs/rules-file.md describes it.
 
 /** The keys that a mapping may have. */
 export interface KnownKeys {
@@ -104,13 +104,18 @@ export const SECTIONS = {
 
 export type Section = keyof typeof SECTIONS;
 
-/** The reference service's keys. It accepts them at any level and ignores misplaced ones; here they also get a warning. */
+/**
+ * The reference service's keys. It accepts them at any level and ignores misplaced ones; here they also get a warning.
+ */
 export const REFERENCE_KEYS: ReadonlySet<string> = new Set(["domain", ...REFERENCE_RULE_KEYS, ...REFERENCE_LIMIT_KEYS]);
 
 /** Keys of a rate in tokens per second. */
 export const RATE_KEYS: readonly string[] = ["tokens_per_second", "rps"];
 
-/** Sections that the reference has too, where its misplaced keys only get a warning. Our other sections refuse all but their own keys. */
+/**
+ * Sections that the reference has too, where its misplaced keys only get a warning. Our other sections refuse all but
+ * their own keys.
+ */
 export const REFERENCE_SECTIONS: ReadonlySet<Section> = new Set<Section>(["file", "rule", "limit", "replaces item"]);
 
 /** The section to which a key belongs; undefined for an unknown key. */
@@ -121,7 +126,9 @@ export function homeOf(key: string): Section | undefined {
 /** Debt of a post-paid bucket unless the limit says otherwise, in bursts. */
 export const DEBT_BURSTS_DEFAULT = 10;
 
-/** How many bits of an IPv6 address choose its group: a host or a household usually has all addresses with the same 64. */
+/**
+ * How many bits of an IPv6 address choose its group: a host or a household usually has all addresses with the same 64.
+ */
 export const ADDRESS_IPV6_BITS_DEFAULT = 64;
 export const ADDRESS_IPV6_BITS_MAX = 128;
 
@@ -134,9 +141,9 @@ export const REGEX_INSTRUCTIONS_MAX = 500;
 export const REGEX_INSTRUCTIONS_TOTAL_MAX = 100_000;
 
 /**
- * A regular expression tests at most this many characters of a value, and at most REGEX_WORK_MAX / instructions. Matching is linear, but
- * takes up to 0.12 us per character and instruction, during which no other call is answered. With both bounds one expression takes at
- * most 12 ms.
+ * A regular expression tests at most this many characters of a value, and at most REGEX_WORK_MAX / instructions.
+ * Matching is linear, but takes up to 0.12 us per character and instruction, during which no other call is answered.
+ * With both bounds one expression takes at most 12 ms.
  */
 export const REGEX_VALUE_CHARS_MAX = 4_096;
 export const REGEX_WORK_MAX = 100_000;
@@ -160,8 +167,9 @@ export const HOLD_SECONDS_MAX = 86_400;
 export const METADATA_VALUES_MAX = 10_000;
 
 /**
- * Most nodes (mappings, lists, keys and values) of all files that are read together, or of all resources of a set, each alias counted with
- * its target. Two bytes of a resource may be a descriptor of 300 bytes here. 100,000 rules with a limit each have 1,100,000 nodes.
+ * Most nodes (mappings, lists, keys and values) of all files that are read together, or of all resources of a set, each
+ * alias counted with its target. Two bytes of a resource may be a descriptor of 300 bytes here. 100,000 rules with a
+ * limit each have 1,100,000 nodes.
  */
 export const NODES_MAX = 2_000_000;
 export const NODES_FAULT = `more than ${NODES_MAX} nodes (mappings, lists, keys and values) in all, aliases written out`;

@@ -1,5 +1,5 @@
-// The parsed form of a rules file, which the compiler reads: mappings, sequences and scalars with their places. It is independent of
-// the syntax.
+// The parsed form of a rules file, which the compiler reads: mappings, sequences and scalars with their places. It is
+// independent of the syntax.
 
 import type { ScalarValue } from "./scalar.ts";
 
@@ -37,7 +37,9 @@ export interface MappingNode {
 /** A node. Because of aliases a node may have several parents, but there are no cycles. */
 export type SourceNode = ScalarNode | SequenceNode | MappingNode;
 
-/** One file, or one resource of a control plane. If it could not be parsed, `root` is undefined and `problems` says why. */
+/**
+ * One file, or one resource of a control plane. If it could not be parsed, `root` is undefined and `problems` says why.
+ */
 export interface SourceFile {
   /** Path relative to the rules directory, with forward slashes; for a resource `resource` and its name. */
   readonly name: string;
@@ -48,8 +50,8 @@ export interface SourceFile {
 }
 
 /**
- * In a file: line and column, counted from 1. In a resource, which has no lines: a path such as `descriptors[3].rate_limit.unit`; line
- * and column are 0.
+ * In a file: line and column, counted from 1. In a resource, which has no lines: a path such as
+ * `descriptors[3].rate_limit.unit`; line and column are 0.
  */
 export interface Place {
   readonly file: string;

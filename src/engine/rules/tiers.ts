@@ -1,10 +1,12 @@
-// Tiers: a rule whose limits depend on an entry of the descriptor. There is one rule per tier; they differ only in limits, which have names
-// (`limits` of a file). A rule with `use` always has those of one name.
+// Tiers: a rule whose limits depend on an entry of the descriptor. There is one rule per tier; they differ only in
+// limits, which have names (`limits` of a file). A rule with `use` always has those of one name.
 
 import type { Descriptor } from "../domain/request.ts";
 import type { Level, Rule, Tiers } from "./rule-set.ts";
 
-/** The rule under the descriptor's tier. Of several such entries the first counts; an unknown value counts as no entry. */
+/**
+ * The rule under the descriptor's tier. Of several such entries the first counts; an unknown value counts as no entry.
+ */
 export function ruleOfTier(rule: Rule, { entry, byName }: Tiers, descriptor: Descriptor): Rule {
   const name = descriptor.value(entry);
   return (name === undefined ? undefined : byName.get(name)) ?? rule;

@@ -1,5 +1,5 @@
-// Warns of rules that no value can reach, because an earlier pattern of the same key matches all their values, and of rules that callers
-// can bypass: by values that match no rule, or from private networks that are exempt.
+// Warns of rules that no value can reach, because an earlier pattern of the same key matches all their values, and of
+// rules that callers can bypass: by values that match no rule, or from private networks that are exempt.
 
 import { getOrInsert } from "../../base/get-or-insert.ts";
 import { textOf } from "../domain/request.ts";
@@ -104,8 +104,8 @@ function warnDodged({ key, patternText, at }: Rule, log: ProblemLog): void {
   );
 }
 
-// A value with rules below it is probably a class of callers, who must not escape it by sending another value. A value with a limit and
-// no rules below it is more often a single thing.
+// A value with rules below it is probably a class of callers, who must not escape it by sending another value. A value
+// with a limit and no rules below it is more often a single thing.
 function warnWithoutRest(tier: Rule, log: ProblemLog): void {
   const key = textOf(tier.key);
   log.warn(

@@ -1,5 +1,5 @@
-// Why no call matches a rule: compares the rule with descriptors that matched none, and with sibling rules that calls match. The hints are
-// for people, so a likely cause is enough.
+// Why no call matches a rule: compares the rule with descriptors that matched none, and with sibling rules that calls
+// match. The hints are for people, so a likely cause is enough.
 
 import { foldName, nearestName } from "../../base/near-name.ts";
 import { listed, quoted } from "./explain-words.ts";

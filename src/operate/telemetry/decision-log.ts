@@ -1,5 +1,5 @@
-// Writes single decisions, refusals or all, as lines that `headgate simulate` reads. Bounded in rate per limit, so that an attack does
-// not write more than an ordinary day.
+// Writes single decisions, refusals or all, as lines that `headgate simulate` reads. Bounded in rate per limit, so that
+// an attack does not write more than an ordinary day.
 
 import type { Clock } from "../../base/clock.ts";
 import { getOrInsert } from "../../base/get-or-insert.ts";
@@ -82,9 +82,10 @@ export class DecisionLog {
 }
 
 /**
- * A line. `domain`, `descriptors` and `hits_addend` are the request in the form of a body of /json; `limit` and what follows is of the limit
- * that governs the answer, if there is one; the trace is the call's span's, or else the caller's. `left_out` counts decisions of this
- * limit since its last line that the rate left out, or a disk that is too slow.
+ * A line. `domain`, `descriptors` and `hits_addend` are the request in the form of a body of /json; `limit` and what
+ * follows is of the limit that governs the answer, if there is one; the trace is the call's span's, or else the
+ * caller's. `left_out` counts decisions of this limit since its last line that the rate left out, or a disk that is too
+ * slow.
  */
 function decisionLine(
   call: LimitCall,
@@ -93,7 +94,8 @@ function decisionLine(
 ): LogFields {
   const { request, decision, governing } = call;
   return {
-    // Date has milliseconds; the last three digits are added so that the line has the microseconds of the process's clock.
+    // Date has milliseconds; the last three digits are added so that the line has the microseconds of the process's
+    // clock.
     at: `${isoTime(call.startedUs).slice(0, -1)}${String(call.startedUs % 1_000).padStart(3, "0")}Z`,
     domain: textOf(request.domain),
     ...askedOf(call),
@@ -147,7 +149,8 @@ function askedOf(call: LimitCall): object {
   };
 }
 
-// A hold that the request names in its fields is written as the entries that mean the same, so that a simulation repeats it.
+// A hold that the request names in its fields is written as the entries that mean the same, so that a simulation
+// repeats it.
 function heldAsEntries(call: LimitCall): object {
   const { holdAsk, holdId, holdAmount } = call.request;
   const entries = shownEntries(call, 0);

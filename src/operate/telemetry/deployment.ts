@@ -1,4 +1,5 @@
-// Calls of all processes that share a store, by the store's register: their sum, which only grows, and the rates of each process.
+// Calls of all processes that share a store, by the store's register: their sum, which only grows, and the rates of
+// each process.
 
 import { sumOf } from "../../base/counts.ts";
 import { MICROS_PER_SECOND } from "../../base/units.ts";

@@ -1,5 +1,6 @@
-// Counts descriptors that met no rule, by domain, kept over reloads: for metrics, /config and the log. Bounded, because callers choose
-// the domain. For domains with rules it keeps the shapes of recent descriptors, to say why no call matches a rule.
+// Counts descriptors that met no rule, by domain, kept over reloads: for metrics, /config and the log. Bounded, because
+// callers choose the domain. For domains with rules it keeps the shapes of recent descriptors, to say why no call
+// matches a rule.
 
 import { getOrInsert } from "../../base/get-or-insert.ts";
 import type { LongWork } from "../../base/long-work.ts";
@@ -61,8 +62,8 @@ export class DomainBook implements DomainStatsBook {
   }
 
   /**
-   * Takes the domains of the set in force from now on. Domains that have lost their rules become unknown. Keeps what the next set asks for
-   * meanwhile. The work for one set must be done before the work for the next begins.
+   * Takes the domains of the set in force from now on. Domains that have lost their rules become unknown. Keeps what
+   * the next set asks for meanwhile. The work for one set must be done before the work for the next begins.
    */
   retain(domains: Iterable<{ readonly domain: string; readonly stats: DomainStats }>): LongWork<void> {
     return this.#retain(++this.#set, domains);
@@ -127,7 +128,8 @@ export class DomainBook implements DomainStatsBook {
 
   #noteRules(name: string, unmatched: DomainStats, set: number): void {
     const kept = this.#kept.get(name) ?? this.#open(name);
-    // A set that was compiled before the last one came into force has other stats, which go on from those of the last one.
+    // A set that was compiled before the last one came into force has other stats, which go on from those of the last
+    // one.
     if (kept.stats !== unmatched) {
       const { descriptors, calls, incomplete } = kept.stats;
       Object.assign(unmatched, { descriptors, calls, incomplete });

@@ -1,5 +1,5 @@
-// Writes lines to a file or a device, one write at a time, in one of Node.js's own threads: a full disk or a file that hangs makes nobody
-// wait. Only whole lines go to a file that is reopened.
+// Writes lines to a file or a device, one write at a time, in one of Node.js's own threads: a full disk or a file that
+// hangs makes nobody wait. Only whole lines go to a file that is reopened.
 
 import { close, constants, fstatSync, open, openSync, readSync, write, writeSync } from "node:fs";
 import { waitAtMost } from "../../base/wait-at-most.ts";

@@ -1,6 +1,9 @@
-// Counts durations in fixed buckets, on plain numbers, so that it is cheap enough for every call. metric-text.ts writes it.
+// Counts durations in fixed buckets, on plain numbers, so that it is cheap enough for every call. metric-text.ts writes
+// it.
 
-/** Upper bounds of the buckets in microseconds, inclusive. 20 ms is the default timeout of Envoy's rate limit filter. */
+/**
+ * Upper bounds of the buckets in microseconds, inclusive. 20 ms is the default timeout of Envoy's rate limit filter.
+ */
 export const LATENCY_BOUNDS_US: readonly number[] = [
   10, 25, 50, 100, 250, 500, 1_000, 2_500, 5_000, 10_000, 20_000, 50_000, 100_000, 250_000, 500_000, 1_000_000,
   2_500_000,

@@ -1,5 +1,6 @@
-// Reads the counters of all limits in force every five seconds and compares them with the last reading, so calls cost nothing more.
-// Knows when each limit last matched a call and which are dead; passes what has grown to limit-trends.ts and rate-history.ts.
+// Reads the counters of all limits in force every five seconds and compares them with the last reading, so calls cost
+// nothing more. Knows when each limit last matched a call and which are dead; passes what has grown to limit-trends.ts
+// and rate-history.ts.
 
 import type { LongWork } from "../../base/long-work.ts";
 import { MICROS_PER_SECOND } from "../../base/units.ts";
@@ -19,7 +20,10 @@ const LOOK_US = 5 * MICROS_PER_SECOND;
 const JUDGE_US = 60 * MICROS_PER_SECOND;
 /** The limits of a rule are dead if their domain has had this many calls since their last match, */
 const DEAD_CALLS = 10_000;
-/** and this time has passed: an hour without any match since the start or since the rule is in force, a day since the last match. */
+/**
+ * and this time has passed: an hour without any match since the start or since the rule is in force, a day since the
+ * last match.
+ */
 const NEVER_US = 3_600 * MICROS_PER_SECOND;
 const NO_LONGER_US = 24 * NEVER_US;
 /** Rules with dead limits that are described, of a domain. */

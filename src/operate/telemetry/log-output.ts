@@ -1,5 +1,6 @@
-// Where lines of the log go: standard output, or what DECISION_LOG_FILE names. Lines are written in the background, so a pipe that nobody
-// reads, a full disk or a file that hangs costs lines, never a call: what waits is bounded, what is beyond is dropped and counted.
+// Where lines of the log go: standard output, or what DECISION_LOG_FILE names. Lines are written in the background, so
+// a pipe that nobody reads, a full disk or a file that hangs costs lines, never a call: what waits is bounded, what is
+// beyond is dropped and counted.
 
 import { once } from "node:events";
 import { constants, fstatSync, openSync, statSync } from "node:fs";
@@ -21,10 +22,11 @@ export class LogOutput {
 
   /** Writes to what the process has open. */
   static of(fd: number, onTrouble: OnTrouble = () => undefined): LogOutput {
-    // As bigint, because Node.js's realpath reads the numbers of the last stat: after those of a pipe it would not follow the links of
-    // modules (node_modules of pnpm, workspaces).
+    // As bigint, because Node.js's realpath reads the numbers of the last stat: after those of a pipe it would not
+    // follow the links of modules (node_modules of pnpm, workspaces).
     const kind = fstatSync(fd, { bigint: true });
-    // A thread that waits in a write to a full pipe would keep the process from ending. A socket writes what there is room for.
+    // A thread that waits in a write to a full pipe would keep the process from ending. A socket writes what there is
+    // room for.
     if (kind.isFIFO() || kind.isSocket()) return new LogOutput((onLost) => toSocket(fd, onLost));
     return new LogOutput(() => new FileLines(fd, onTrouble));
   }

@@ -1,5 +1,5 @@
-// Metrics in Prometheus's text format, from plain numbers that are read on request, off the decision path. node-metrics.ts has the
-// metrics of Node.js and of the process.
+// Metrics in Prometheus's text format, from plain numbers that are read on request, off the decision path.
+// node-metrics.ts has the metrics of Node.js and of the process.
 
 import { LATENCY_BOUNDS_US, type LatencyHistogram } from "./latency-histogram.ts";
 import { type MetricRow, RULE_METRICS } from "./metrics.ts";
@@ -16,7 +16,10 @@ export type MetricHead = Pick<MetricRow, "name" | "help" | "kind">;
 
 type Field = keyof typeof RULE_METRICS;
 
-/** A metric's lines; only the head without a value. Adds up values with the same labels, because no series may come twice. */
+/**
+ * A metric's lines; only the head without a value. Adds up values with the same labels, because no series may come
+ * twice.
+ */
 export function metricText(head: MetricHead, values: number | undefined | Iterable<Sample>): string {
   if (values === undefined) return headOf(head);
   if (typeof values === "number") return `${headOf(head)}${head.name} ${numberText(values)}\n`;
@@ -57,7 +60,9 @@ export function latencyText(
   return text;
 }
 
-/** The lines of each metric of rules. `keepsHolds`: this process's memory has the holds, so it knows how many are live. */
+/**
+ * The lines of each metric of rules. `keepsHolds`: this process's memory has the holds, so it knows how many are live.
+ */
 export function* ruleLines(entries: readonly StatsEntry[], keepsHolds: boolean): Generator<Generator<string>> {
   for (const field of Object.keys(RULE_METRICS) as Field[])
     yield linesOf(field, entries.filter(showing(field, keepsHolds)));

@@ -1,5 +1,6 @@
-// The metrics of rules, and what a row of the tables of metrics is; process/app/metrics-table.ts has all others, docs/metrics.md explains
-// them. A metric that envoyproxy/ratelimit has keeps its name, so that dashboards keep working.
+// The metrics of rules, and what a row of the tables of metrics is; process/app/metrics-table.ts has all others,
+// docs/metrics.md explains them. A metric that envoyproxy/ratelimit has keeps its name, so that dashboards keep
+// working.
 
 /** One row of the table. */
 export interface MetricRow {

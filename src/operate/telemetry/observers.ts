@@ -1,5 +1,5 @@
-// Counts what limiter, stores and the gRPC edge report, as plain numbers that metrics read. Also logs troubles: each kind at most once
-// a second, and less often while it lasts.
+// Counts what limiter, stores and the gRPC edge report, as plain numbers that metrics read. Also logs troubles: each
+// kind at most once a second, and less often while it lasts.
 
 import { countsOf, sumOf } from "../../base/counts.ts";
 import { REQUEST_ERROR_CODES, type RequestErrorCode, STORE_ERROR_CODES, type StoreError } from "../../base/errors.ts";

@@ -1,5 +1,5 @@
-// The last fifteen minutes of calls, of the busiest limits, and of how long decisions and the store took: a page that is opened in the
-// middle of an incident shows how it began. Bounded: 1.4 KB for each limit that is kept.
+// The last fifteen minutes of calls, of the busiest limits, and of how long decisions and the store took: a page that
+// is opened in the middle of an incident shows how it began. Bounded: 1.4 KB for each limit that is kept.
 
 import { isoTime, MICROS_PER_SECOND } from "../../base/units.ts";
 import type { Limit } from "../../engine/domain/limit.ts";
@@ -66,7 +66,10 @@ export class RateHistory {
     this.#sources = sources;
   }
 
-  /** Begins a sample of what was counted since the last call; the first call only reads the counters. `inForce`: limits by their stats. */
+  /**
+   * Begins a sample of what was counted since the last call; the first call only reads the counters. `inForce`: limits
+   * by their stats.
+   */
   begin(inForce: ReadonlyMap<LimitStats, unknown>, nowUs: number): void {
     const slot = this.#taken % SAMPLES;
     this.#slot = slot;

@@ -1,5 +1,5 @@
-// Logs each kind of event at most once per interval, so that trouble on the decision path can't flood the log. The interval grows
-// while the trouble lasts: the first lines say what happens, and an hour of them would say no more.
+// Logs each kind of event at most once per interval, so that trouble on the decision path can't flood the log. The
+// interval grows while the trouble lasts: the first lines say what happens, and an hour of them would say no more.
 
 import type { Clock } from "../../base/clock.ts";
 import type { Log, LogFields } from "../../base/log.ts";
@@ -28,9 +28,9 @@ const INTERVAL_US_MIN = 1_000_000;
 const INTERVAL_US_MAX = 60_000_000;
 
 /**
- * Writes at most one line of a kind per interval. The interval begins at a second and doubles, up to a minute, while events keep
- * coming; the next line says how many were left out. A kind that was quiet for a whole interval starts over. `tellDue` reports what
- * was left out as soon as its interval ends, without waiting for the next event.
+ * Writes at most one line of a kind per interval. The interval begins at a second and doubles, up to a minute, while
+ * events keep coming; the next line says how many were left out. A kind that was quiet for a whole interval starts
+ * over. `tellDue` reports what was left out as soon as its interval ends, without waiting for the next event.
  */
 export class RateLimitedLog {
   readonly #sink: Log;
@@ -54,7 +54,9 @@ export class RateLimitedLog {
     this.#log("error", kind, message, fields);
   }
 
-  /** Writes a line for every kind that has left some out and whose interval has ended. To be called about once a second. */
+  /**
+   * Writes a line for every kind that has left some out and whose interval has ended. To be called about once a second.
+   */
   tellDue(): void {
     const nowUs = this.#clock.nowUs();
     for (const state of this.#kinds.values()) {

@@ -1,15 +1,20 @@
-// Chooses which rules get series: the first METRIC_RULES_MAX of each domain that are hit. One series per domain has the sum of the
-// others, so that sums over a domain stay right; also of rules whose labels are taken:
-// `a` with `b_c`, and `a_b` with `c`.
+// Chooses which rules get series: the first METRIC_RULES_MAX of each domain that are hit. One series per domain has the
+// sum of the others, so that sums over a domain stay right; also of rules whose labels are taken: `a` with `b_c`, and
+// `a_b` with `c`.
 
 import { getOrInsert } from "../../base/get-or-insert.ts";
 import { LimitStats } from "../../engine/domain/stats.ts";
 import { type LimitStatsBook, type StatsEntry, seriesLabelsOf } from "./stats-book.ts";
 
-/** The path and the limit's name of a domain's series for all other rules. No rule has an empty key, and no limit such a name. */
+/**
+ * The path and the limit's name of a domain's series for all other rules. No rule has an empty key, and no limit such a
+ * name.
+ */
 const OTHER_RULES = { path: ["", "(other rules)"], name: "(other rules)" };
 
-/** An entry that has a series, or is summed, stays so as long as its rule exists: series that come and go would jump. */
+/**
+ * An entry that has a series, or is summed, stays so as long as its rule exists: series that come and go would jump.
+ */
 export class SeriesBook {
   readonly #book: LimitStatsBook;
   readonly #rulesMax: number;

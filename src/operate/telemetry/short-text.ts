@@ -7,9 +7,9 @@ export const SHOWN_BYTES_MAX = 128;
 const DIGEST_CHARS = 16;
 
 /**
- * The text, if it has at most `bytesMax` bytes; otherwise its beginning, a tilde, and the first 64 bits of its SHA-256, together at
- * most `bytesMax` bytes, so that long texts that differ at their ends stay different. Takes and returns one-byte text
- * (engine/domain/request.ts), cut between characters of UTF-8.
+ * The text, if it has at most `bytesMax` bytes; otherwise its beginning, a tilde, and the first 64 bits of its SHA-256,
+ * together at most `bytesMax` bytes, so that long texts that differ at their ends stay different. Takes and returns
+ * one-byte text (engine/domain/request.ts), cut between characters of UTF-8.
  */
 export function shortText(oneByte: string, bytesMax = SHOWN_BYTES_MAX): string {
   if (oneByte.length <= bytesMax) return oneByte;

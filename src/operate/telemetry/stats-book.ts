@@ -1,5 +1,5 @@
-// The counters of every rule, kept over reloads. Bounded: callers' values make at most METRIC_VALUES_MAX entries per rule, and long
-// values are cut. series-book.ts chooses the entries that get series.
+// The counters of every rule, kept over reloads. Bounded: callers' values make at most METRIC_VALUES_MAX entries per
+// rule, and long values are cut. series-book.ts chooses the entries that get series.
 
 import { getOrInsert } from "../../base/get-or-insert.ts";
 import type { LongWork } from "../../base/long-work.ts";
@@ -92,7 +92,8 @@ export class LimitStatsBook implements StatsBook, ValueStatsBook {
     const key = joined(path);
     const known = rule.values.get(key);
     if (known !== undefined) return known.stats;
-    // Bytes that are not UTF-8 are shown, and so counted, as replacement characters, and long values as their beginning and a hash.
+    // Bytes that are not UTF-8 are shown, and so counted, as replacement characters, and long values as their beginning
+    // and a hash.
     const shown = path.map((element) => shortText(showable(element)));
     return this.#valueOf(rule, shown) ?? this.#valueOf(rule, otherPath(rule.path)) ?? ruleStats;
   }
@@ -132,8 +133,9 @@ export class LimitStatsBook implements StatsBook, ValueStatsBook {
   }
 
   /**
-   * Drops the counters of rules, and of their values, that are not in `inUse`: the counters of the set in force from now on. Keeps what the
-   * next set asks for meanwhile. The work for one set must be done before the work for the next begins.
+   * Drops the counters of rules, and of their values, that are not in `inUse`: the counters of the set in force from
+   * now on. Keeps what the next set asks for meanwhile. The work for one set must be done before the work for the next
+   * begins.
    */
   retainOnly(inUse: Iterable<LimitStats>): LongWork<void> {
     return this.#dropBefore(++this.#set, inUse);
@@ -163,7 +165,9 @@ export class LimitStatsBook implements StatsBook, ValueStatsBook {
     if (--domain.rules === 0) this.#domains.delete(entry.domain);
   }
 
-  /** All entries, in the order in which rules appeared. Some may have equal labels: `a` with `b_c`, and `a_b` with `c`. */
+  /**
+   * All entries, in the order in which rules appeared. Some may have equal labels: `a` with `b_c`, and `a_b` with `c`.
+   */
   *entries(): Generator<StatsEntry> {
     for (const rule of this.#rules.values()) yield* entriesOfRule(rule);
   }

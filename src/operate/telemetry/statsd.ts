@@ -1,5 +1,6 @@
-// Sends counters to a statsd server with hot-shots, under the names of envoyproxy/ratelimit. Reads plain counters at intervals and sends
-// what has changed, off the decision path. Response times go to Prometheus only: statsd would need each one.
+// Sends counters to a statsd server with hot-shots, under the names of envoyproxy/ratelimit. Reads plain counters at
+// intervals and sends what has changed, off the decision path. Response times go to Prometheus only: statsd would need
+// each one.
 
 import { StatsD } from "hot-shots";
 import type { Clock } from "../../base/clock.ts";
@@ -74,8 +75,8 @@ export class StatsdExporter {
   }
 
   /**
-   * Sends what was counted since the last flush, but waits until that is written: a server that reads nothing must not cost memory. Never
-   * throws.
+   * Sends what was counted since the last flush, but waits until that is written: a server that reads nothing must not
+   * cost memory. Never throws.
    */
   flush(): void {
     this.#collect();
@@ -180,9 +181,9 @@ export class StatsdExporter {
     return false;
   }
 
-  // Over TCP a server that was away gets what it missed: the failed flush is sent again on a new socket. What the server had
-  // read before the connection broke counts twice, at most one flush. Over UDP nobody reports which packets arrived: what is lost stays
-  // lost, and nothing counts twice.
+  // Over TCP a server that was away gets what it missed: the failed flush is sent again on a new socket. What the
+  // server had read before the connection broke counts twice, at most one flush. Over UDP nobody reports which packets
+  // arrived: what is lost stays lost, and nothing counts twice.
   #mend(): void {
     if (!this.#link.hasFailed) return;
     if (this.#settings.statsdProtocol === "tcp") for (const [name, delta] of this.#last) this.#add(name, delta);
@@ -199,13 +200,16 @@ export class StatsdExporter {
   }
 }
 
-/** The name of a rule in envoyproxy/ratelimit: the domain, a dot, and the elements of the path (maybe none), joined by dots. */
+/**
+ * The name of a rule in envoyproxy/ratelimit: the domain, a dot, and the elements of the path (maybe none), joined by
+ * dots.
+ */
 function ruleName(domain: string, path: readonly string[]): string {
   return sanitized(`${textOf(domain)}.${path.map(textOf).join(".")}`);
 }
 
-// `:` and `|` end a name in statsd, and dots separate its parts, so the dots of an IPv4 address are replaced. Other dots stay, as in
-// envoyproxy/ratelimit. Long names are cut.
+// `:` and `|` end a name in statsd, and dots separate its parts, so the dots of an IPv4 address are replaced. Other
+// dots stay, as in envoyproxy/ratelimit. Long names are cut.
 function sanitized(name: string): string {
   const whole = name
     .replace(/(?<![\d.])\d{1,3}(?:\.\d{1,3}){3}(?![\d.])/g, (address) => address.replaceAll(".", "_"))

@@ -166,7 +166,8 @@ function openCounters(settings: AppOptions["settings"], clock: AppOptions["clock
   if (!settings.compatibilityMode) return { counters: undefined, localCache: undefined };
   const { localCacheBytes, nearLimitRatio, shadowMode, quotaMode } = settings;
   const localCache = localCacheBytes > 0 ? new LocalCache(localCacheBytes) : undefined;
-  // In Redis other processes count in the same windows, so windows follow the host's wall clock, as in envoyproxy/ratelimit.
+  // In Redis other processes count in the same windows, so windows follow the host's wall clock, as in
+  // envoyproxy/ratelimit.
   const isShared = settings.redis !== undefined && clock instanceof SystemClock;
   const windowClock = isShared ? new WallClock() : new DayClock(clock);
   return { counters: new Counters({ windowClock, nearLimitRatio, shadowMode, quotaMode, localCache }), localCache };

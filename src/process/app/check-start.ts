@@ -1,5 +1,5 @@
-// Implements `headgate serve --check`: runs a start up to the point where it listens, and names everything that is wrong. Does not ask the
-// control plane, and writes nothing; the store's connection tests itself as at every start.
+// Implements `headgate serve --check`: runs a start up to the point where it listens, and names everything that is
+// wrong. Does not ask the control plane, and writes nothing; the store's connection tests itself as at every start.
 
 import { SystemClock } from "../../base/clock.ts";
 import { ConfigError } from "../../base/errors.ts";
@@ -29,7 +29,10 @@ interface Start {
   readonly logger: Log;
 }
 
-/** Checks by the group of settings that they need. Each resolves to what is right, or to undefined if it logged what is wrong. */
+/**
+ * Checks by the group of settings that they need. Each resolves to what is right, or to undefined if it logged what is
+ * wrong.
+ */
 const CHECKS: readonly (readonly [keyof typeof SETTING_GROUPS, (start: Start) => Promise<string | undefined>])[] = [
   ["Rules", checkRules],
   ["Listening", checkPorts],

@@ -14,8 +14,9 @@ const LAST_LINES_MS = 500;
 const OWN = /^\/(?:dev\/(?:fd\/(\d+)|(stdout)|(stderr))|proc\/self\/fd\/(\d+))$/;
 
 /**
- * The log, how many lines its own file has lost, and functions that reopen and close that file; undefined if DECISION_LOG is off. Logs
- * that a file can't be written, and delays no call then. Throws ConfigError if it can't be opened.
+ * The log, how many lines its own file has lost, and functions that reopen and close that file; undefined if
+ * DECISION_LOG is off. Logs that a file can't be written, and delays no call then. Throws ConfigError if it can't be
+ * opened.
  */
 export function openDecisionLog(options: AppOptions, rareLog: RateLimitedLog) {
   const { settings, clock, logger, logOutput } = options;

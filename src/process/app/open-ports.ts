@@ -38,7 +38,10 @@ const KEEPALIVE_MS = 60_000;
 const CONCURRENT_STREAMS_MAX = 4_096;
 /** Most bytes of a gRPC message, as in gRPC's own servers. */
 const REQUEST_BYTES_MAX = 4_194_304;
-/** Most complete requests to /json under way, however high IN_FLIGHT_MAX is: each may hold a body of JSON_BYTES_MAX bytes. */
+/**
+ * Most complete requests to /json under way, however high IN_FLIGHT_MAX is: each may hold a body of JSON_BYTES_MAX
+ * bytes.
+ */
 const JSON_IN_FLIGHT_MAX = 1_000;
 
 /** The ports of pages; undefined where nothing listens. */

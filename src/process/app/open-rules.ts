@@ -13,7 +13,10 @@ const XDS_RESOURCES_MAX = 65_536;
 type RulesOptions = Pick<AppOptions, "settings" | "clock" | "version"> & { readonly logger: Log };
 type Compile = Omit<CompileOptions, "version" | "hash">;
 
-/** Makes the source, whose `start` reads; `xds` is the same object if it is a control plane. `changed` is called when the control plane connects, disconnects or sends rules. */
+/**
+ * Makes the source, whose `start` reads; `xds` is the same object if it is a control plane. `changed` is called when
+ * the control plane connects, disconnects or sends rules.
+ */
 export async function openRules(
   { settings, clock, logger, version }: RulesOptions,
   compile: Compile,

@@ -22,8 +22,8 @@ export async function makeSnapshots(
 }
 
 /**
- * Fills the store from the file. Call it before any bucket key is hashed. Rejects with ConfigError if another process uses the file: both would
- * grant the whole limit.
+ * Fills the store from the file. Call it before any bucket key is hashed. Rejects with ConfigError if another process
+ * uses the file: both would grant the whole limit.
  */
 export async function openSnapshots(snapshots: Snapshots | undefined, { memorySnapshot }: Settings): Promise<void> {
   try {

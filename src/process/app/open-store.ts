@@ -46,7 +46,10 @@ export interface OpenedStore {
 const ALONE: ProcessCounts = { count: () => 1, sureCount: () => 1 };
 const ALWAYS_WELL: StoreHealth = { trouble: () => undefined };
 
-/** Opens the store. A shared store connects in the background; `storeHealth` reports its troubles. Only its own client is loaded. */
+/**
+ * Opens the store. A shared store connects in the background; `storeHealth` reports its troubles. Only its own client
+ * is loaded.
+ */
 export async function openStore(choice: StoreChoice): Promise<OpenedStore> {
   const { settings, clock } = choice;
   const withCounters = (counters: Store, rest: Store) =>

@@ -1,4 +1,5 @@
-// Connects the top keys with the limiter that feeds them and the pages that show them, for this process or all that share its store.
+// Connects the top keys with the limiter that feeds them and the pages that show them, for this process or all that
+// share its store.
 
 import { isoTime } from "../../base/units.ts";
 import { textOf } from "../../engine/domain/request.ts";
@@ -23,7 +24,10 @@ export function ownTop({ topKeys, clock }: TopParts, { window, keys }: TopQuesti
   return summaryOf(parts, fromUs, keys);
 }
 
-/** The JSON of /top: of all processes that share the store or, with a scope, of this one, for a caller that adds them up. */
+/**
+ * The JSON of /top: of all processes that share the store or, with a scope, of this one, for a caller that adds them
+ * up.
+ */
 export async function readTop(parts: AppParts, question: TopQuestion): Promise<TopView | ProcessTop> {
   const top = ownTop(parts, question);
   const nowUs = parts.clock.nowUs();

@@ -21,7 +21,10 @@ export function addressOf(name: PageName, settings: Settings): Address | undefin
   return debugPort === undefined ? undefined : { host: debugHost, port: debugPort };
 }
 
-/** Throws ConfigError for the HTTP port. Calls don't need the pages of the others: that is logged, and the process goes on without it. */
+/**
+ * Throws ConfigError for the HTTP port. Calls don't need the pages of the others: that is logged, and the process goes
+ * on without it.
+ */
 export function goOnWithout(name: PageName, { host, port }: Address, error: unknown, logger: Logger): void {
   if (!(error instanceof Error)) throw error;
   const where = `${host.includes(":") ? `[${host}]` : host}:${port}`;

@@ -9,8 +9,8 @@ import type { ProcessRegister } from "../../stores/process-register.ts";
 import { type ProcessReport, readReport } from "./process-report.ts";
 
 /**
- * Names this process in the register, on its pages and in its answers: host, number and start. In a container the number is always the same,
- * and two clusters may have the same hosts.
+ * Names this process in the register, on its pages and in its answers: host, number and start. In a container the
+ * number is always the same, and two clusters may have the same hosts.
  */
 export const INSTANCE = `${hostname() || "localhost"}:${process.pid}:${PROCESS_BEGAN_MS.toString(36)}`;
 

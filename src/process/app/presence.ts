@@ -1,5 +1,5 @@
-// This process in the register of those that share its store: reports twice a second what it has counted and which limits at run time it has,
-// and hears the same of the others.
+// This process in the register of those that share its store: reports twice a second what it has counted and which
+// limits at run time it has, and hears the same of the others.
 
 import { randomUUID } from "node:crypto";
 import { waitAtMost } from "../../base/wait-at-most.ts";

@@ -18,7 +18,8 @@ export async function metricsText(parts: AppParts, ofNode: () => Promise<string>
 
 function* piecesOf({ series, store }: AppParts, others: string): Generator<string> {
   yield others;
-  // Listed once and not per metric: most rules may have no series, and a search that yields nothing leaves no turn to other work.
+  // Listed once and not per metric: most rules may have no series, and a search that yields nothing leaves no turn to
+  // other work.
   const entries = [...series.entries()];
   for (const lines of ruleLines(entries, store instanceof MemoryStore)) yield* joinInPieces(lines);
 }

@@ -1,5 +1,5 @@
-// What a process publishes for the others that share its store. Anyone who can write to the store can put anything there, so a report is
-// checked whole; one wrong field rejects it.
+// What a process publishes for the others that share its store. Anyone who can write to the store can put anything
+// there, so a report is checked whole; one wrong field rejects it.
 
 import { isRecord, readRecord } from "../../base/is-record.ts";
 import type { ProcessState } from "../../operate/http/join-conditions.ts";

@@ -292,7 +292,8 @@ class LimitsAdmin implements LimitsSource {
   /** Which processes have the change, and, if a file is kept, whether it has it. */
   async #whenInForce(head: RuntimeHead): Promise<SetAnswer["processes"]> {
     const { shared, beat } = this.#options;
-    // Once this process equals the store, every process with the same or a newer version has the change, even if the store lost data.
+    // Once this process equals the store, every process with the same or a newer version has the change, even if the
+    // store lost data.
     await this.#sync.poll().catch(() => undefined);
     const saved = async () => {
       for (let look = 1; !this.#sync.isSaved && look < LOOKS_MAX; look++) await sleep();

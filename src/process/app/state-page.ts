@@ -17,7 +17,10 @@ import { tlsView } from "./tls-watch.ts";
 /** Most domains in the answer; the page offers them for questions to /explain. */
 const DOMAINS_MAX = 200;
 
-/** Makes the JSON of GET /state, which the operator's page reads. `conditions` are this process's; a `scope` leaves other processes out. */
+/**
+ * Makes the JSON of GET /state, which the operator's page reads. `conditions` are this process's; a `scope` leaves
+ * other processes out.
+ */
 export async function readState(parts: AppParts, conditions: readonly Condition[], scope?: "process") {
   const { clock, reloader, settings, version, running, xds, calls } = parts;
   const reports = scope === "process" ? undefined : await parts.peers.reports();

@@ -1,4 +1,5 @@
-// Shows the state of the store and of the memory store's snapshots on the health pages, and waits a little for the store at the start.
+// Shows the state of the store and of the memory store's snapshots on the health pages, and waits a little for the
+// store at the start.
 
 import { isoTime } from "../../base/units.ts";
 import type { Snapshots } from "../../stores/memory/snapshot/snapshots.ts";
@@ -10,8 +11,8 @@ const STORE_WATCH_MS = 250;
 const STORE_START_MS = 2_000;
 
 /**
- * Watches the store, as one of `running.watches`; resolves when the store has answered or STORE_START_MS has passed. The
- * process is not ready before the store's first answer. Later a store that is away makes it unready only with
+ * Watches the store, as one of `running.watches`; resolves when the store has answered or STORE_START_MS has passed.
+ * The process is not ready before the store's first answer. Later a store that is away makes it unready only with
  * ON_STORE_FAILURE=error: otherwise all calls are answered.
  */
 export async function watchStore(parts: AppParts): Promise<void> {

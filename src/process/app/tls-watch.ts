@@ -9,8 +9,8 @@ import type { AppParts } from "./app-parts.ts";
 type TlsParts = Pick<AppParts, "settings" | "health"> & { readonly logger: Log };
 
 /**
- * Opens the certificates that the settings name; undefined without TLS. Throws ConfigError if they can't serve. A fault in them is a
- * note on the health pages, not a trouble, because callers that don't check for it are served.
+ * Opens the certificates that the settings name; undefined without TLS. Throws ConfigError if they can't serve. A fault
+ * in them is a note on the health pages, not a trouble, because callers that don't check for it are served.
  */
 export function openTls({ settings, logger, health }: TlsParts): TlsFiles | undefined {
   const { grpcTlsCertFile: certFile, grpcTlsKeyFile: keyFile } = settings;

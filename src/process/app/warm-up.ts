@@ -1,5 +1,5 @@
-// Warms up before the process is ready, so that the first calls are as fast as later ones: runs calls until the engine has compiled
-// their path, and has the store answer some takes. It leaves no trace in counters or in the store.
+// Warms up before the process is ready, so that the first calls are as fast as later ones: runs calls until the engine
+// has compiled their path, and has the store answer some takes. It leaves no trace in counters or in the store.
 
 import type { Clock } from "../../base/clock.ts";
 import { hashBucketKey } from "../../engine/domain/key-bytes.ts";
@@ -74,7 +74,9 @@ export async function warmUpCalls(clock: Clock): Promise<void> {
   await store.close();
 }
 
-/** Has the store answer some peeks, which write nothing. Stops silently at the first failure: store-watch.ts reports it. */
+/**
+ * Has the store answer some peeks, which write nothing. Stops silently at the first failure: store-watch.ts reports it.
+ */
 export async function warmUpStore(store: Store): Promise<void> {
   for (let round = 0; round < STORE_ROUNDS; round++) {
     const answers = Array.from({ length: TAKES_PER_ROUND }, (_, i) => peek(store, `{headgate}|warm-up/${i}`));

@@ -29,8 +29,9 @@ export interface LoadResult {
 }
 
 /**
- * Loads all rules of a directory while calls are answered: parses in another thread and compiles a few milliseconds at a time
- * (test/fault/reload-turns.long.test.ts). Never rejects: a directory or file that can't be read is an error among the problems.
+ * Loads all rules of a directory while calls are answered: parses in another thread and compiles a few milliseconds at
+ * a time (test/fault/reload-turns.long.test.ts). Never rejects: a directory or file that can't be read is an error
+ * among the problems.
  */
 export async function loadRules(directory: string, options: LoadOptions): Promise<LoadResult> {
   const read = renamed(await readRuleFiles(directory, options), directory, options.namePrefix ?? "");

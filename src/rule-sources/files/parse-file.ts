@@ -1,5 +1,5 @@
-// Parses the bytes of one rule file into a tree: detects the encoding, then calls parse-yaml.ts for text or resource-tree.ts for a
-// resource of a control plane.
+// Parses the bytes of one rule file into a tree: detects the encoding, then calls parse-yaml.ts for text or
+// resource-tree.ts for a resource of a control plane.
 
 import { isUtf8 } from "../../base/host.ts";
 import { makeProblem } from "../../engine/rules/problems.ts";
@@ -9,7 +9,10 @@ import { parseYaml, placeInText } from "./parse-yaml.ts";
 import type { ReadFile } from "./read-files.ts";
 import { readResource } from "./resource-tree.ts";
 
-/** Parses one file; its mistakes are in the result's `problems`. The nodes of a resource have no paths yet (tree-wire.ts). */
+/**
+ * Parses one file; its mistakes are in the result's `problems`. The nodes of a resource have no paths yet
+ * (tree-wire.ts).
+ */
 export function parseFile({ name, bytes, isResource }: ReadFile, nodesMax = NODES_MAX): SourceFile {
   if (isResource === true) return readResource(bytes, nodesMax);
   const [first, second] = bytes;

@@ -1,5 +1,6 @@
-// Parses rule files in a worker thread, so that calls don't wait: parsing takes about a millisecond per dozen rules. Small files are
-// parsed in the caller's thread, because starting a thread takes longer, and leaves the process 10 to 20 MB larger.
+// Parses rule files in a worker thread, so that calls don't wait: parsing takes about a millisecond per dozen rules.
+// Small files are parsed in the caller's thread, because starting a thread takes longer, and leaves the process 10 to
+// 20 MB larger.
 
 import { once } from "node:events";
 import { existsSync } from "node:fs";
@@ -13,20 +14,28 @@ import { parseFile } from "./parse-file.ts";
 import type { ReadFile } from "./read-files.ts";
 import { type PackedFile, PackedSet, packFile } from "./tree-wire.ts";
 
-/** Up to this many bytes in all files together are parsed in this thread. The costliest text of this size takes 10 ms. */
+/**
+ * Up to this many bytes in all files together are parsed in this thread. The costliest text of this size takes 10 ms.
+ */
 const INLINE_BYTES_MAX = 1_024;
 /** The same while the process takes no calls yet. The costliest text of this size takes half a second. */
 const INLINE_BYTES_MAX_AT_START = 65_536;
 /** Bytes of a resource that count as one byte here, because reading protobuf is that much cheaper than parsing text. */
 const RESOURCE_BYTES_PER_BYTE = 32;
 
-/** Files that have up to this many bytes together go to the thread at once, because passing it a file takes longer than a small file. */
+/**
+ * Files that have up to this many bytes together go to the thread at once, because passing it a file takes longer than
+ * a small file.
+ */
 const BATCH_BYTES_MAX = 65_536;
 const BATCH_FILES_MAX = 1_024;
 
 /** A batch that takes longer to parse than this is refused. */
 const PARSE_MS_MAX = 60_000;
-/** A batch that needs more memory than this, or more than a third of the process's memory, is refused: calls need the rest. */
+/**
+ * A batch that needs more memory than this, or more than a third of the process's memory, is refused: calls need the
+ * rest.
+ */
 const MEMORY_MB_MAX = 512;
 const MEMORY_MB_MIN = 64;
 const MEMORY_PARTS = 3;
@@ -36,8 +45,9 @@ const MIB = 1_048_576;
 const WORKER = new URL("./parse-worker.js", import.meta.url);
 
 /**
- * Parses all files in their order. Never rejects: the mistakes of a file are in its `problems`. If all together have more than NODES_MAX
- * nodes, the result is the file that exceeds them, with that problem. `takesCalls`: the process may be deciding calls meanwhile.
+ * Parses all files in their order. Never rejects: the mistakes of a file are in its `problems`. If all together have
+ * more than NODES_MAX nodes, the result is the file that exceeds them, with that problem. `takesCalls`: the process may
+ * be deciding calls meanwhile.
  */
 export async function parseInThread(files: readonly ReadFile[], takesCalls = true): Promise<SourceFile[]> {
   const bytes = files.reduce(
@@ -148,7 +158,9 @@ class ThreadParser {
   }
 }
 
-/** The memory bound of the thread in MiB: a third of the container's bound, or of the machine's memory if there is none. */
+/**
+ * The memory bound of the thread in MiB: a third of the container's bound, or of the machine's memory if there is none.
+ */
 function memoryMbMax(): number {
   const bounded = process.constrainedMemory() || Number.POSITIVE_INFINITY;
   const parts = Math.floor(Math.min(bounded, totalmem()) / MEMORY_PARTS / MIB);

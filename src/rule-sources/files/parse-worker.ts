@@ -1,5 +1,5 @@
-// The worker thread that parses rule files; parse-in-thread.ts starts and ends it. Each message is a batch of files and gets one answer, in
-// order.
+// The worker thread that parses rule files; parse-in-thread.ts starts and ends it. Each message is a batch of files and
+// gets one answer, in order.
 
 import { parentPort } from "node:worker_threads";
 import { type ParseBatch, parseInto } from "./parse-in-thread.ts";

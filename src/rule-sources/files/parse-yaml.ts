@@ -1,5 +1,5 @@
-// Parses YAML text as the reference service's parser does: only the first document, and no control characters. yaml-tree.ts then
-// converts the document.
+// Parses YAML text as the reference service's parser does: only the first document, and no control characters.
+// yaml-tree.ts then converts the document.
 
 import { Composer, type CST, type Document, isMap, isSeq, LineCounter, Parser, type YAMLError } from "yaml";
 import { errorMessage } from "../../base/thrown.ts";
@@ -87,7 +87,9 @@ function isBehind(
 
 const END_OF_DOCUMENT: ReadonlySet<string> = new Set(["document", "directive", "doc-end"]);
 
-/** The first document, where the second one begins, and where the text nests lists or mappings deeper than DEPTH_MAX. */
+/**
+ * The first document, where the second one begins, and where the text nests lists or mappings deeper than DEPTH_MAX.
+ */
 interface Composed {
   readonly document: Document.Parsed | undefined;
   readonly secondAt?: number;
@@ -123,8 +125,8 @@ function composeFirst(text: string, lines: LineCounter): Composed {
   return { document: first ?? composeRest(composer, text) };
 }
 
-// The composer is recursive. It takes a millisecond per hundred levels, and when the stack is nearly used up V8 may end the process
-// instead of throwing. So deep text is refused before it is composed, by a loop without recursion.
+// The composer is recursive. It takes a millisecond per hundred levels, and when the stack is nearly used up V8 may end
+// the process instead of throwing. So deep text is refused before it is composed, by a loop without recursion.
 function deepIn(root: CST.Token | undefined): number | undefined {
   let level: CST.Token[] = root === undefined ? [] : [root];
   for (let depth = 0; level.length > 0; depth++) {
@@ -151,7 +153,8 @@ function checkText(file: string, text: string): Problem | undefined {
   return makeProblem("error", placeInText(file, text, control), message);
 }
 
-// Everything but tab, line feed, carriage return, NEL and printable characters. Surrogates are paired, because the bytes were UTF-8.
+// Everything but tab, line feed, carriage return, NEL and printable characters. Surrogates are paired, because the
+// bytes were UTF-8.
 // biome-ignore lint/suspicious/noControlCharactersInRegex: finding these is the purpose
 const CONTROL = /[\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f-\u0084\u0086-\u009f\ufffe\uffff]/;
 

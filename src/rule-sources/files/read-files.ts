@@ -16,15 +16,18 @@ const ENTRIES_MAX = 50_000;
 /** Bytes hashed between two turns of the event loop. */
 const HASHED_BYTES = 1_048_576;
 
-// If a ConfigMap is swapped while it is read, two states mix. So the directory is read until two readings are equal. One that keeps changing
-// is taken as it is anyway after so many.
+// If a ConfigMap is swapped while it is read, two states mix. So the directory is read until two readings are equal.
+// One that keeps changing is taken as it is anyway after so many.
 const READS_MAX = 20;
 
 /** Which files of the directory are rule files. */
 export interface FileChoice {
   /** True: every regular file, as the reference service does. False: *.yaml, *.yml and *.json. */
   readonly everyFile?: boolean;
-  /** True: also files and folders whose name begins with a dot. Names with two dots, as a ConfigMap's ..data, never count. */
+  /**
+   * True: also files and folders whose name begins with a dot. Names with two dots, as a ConfigMap's ..data, never
+   * count.
+   */
   readonly dotFiles?: boolean;
 }
 
@@ -51,8 +54,8 @@ export interface RuleFiles {
 }
 
 /**
- * Reads all rule files of a directory and its subfolders, with `pauseMs` between two readings. Never rejects: what can't be read is in
- * `failures`.
+ * Reads all rule files of a directory and its subfolders, with `pauseMs` between two readings. Never rejects: what
+ * can't be read is in `failures`.
  */
 export async function readRuleFiles(directory: string, choice: FileChoice = {}, pauseMs = 0): Promise<RuleFiles> {
   let last = await readOnce(directory, choice);

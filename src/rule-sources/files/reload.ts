@@ -1,5 +1,5 @@
-// Rules from a directory: loads them at the start and whenever the directory changes. The last good set stays in force until a new one
-// has loaded without errors (rule-source.ts).
+// Rules from a directory: loads them at the start and whenever the directory changes. The last good set stays in force
+// until a new one has loaded without errors (rule-source.ts).
 
 import type { Clock } from "../../base/clock.ts";
 import { LatestRun } from "../../base/latest-run.ts";
@@ -42,8 +42,8 @@ export class Reloader extends RuleSource {
   }
 
   /**
-   * Loads now, whether or not the watcher has seen a change (SIGHUP). Never rejects. While a load runs, further calls share one more
-   * load that begins after it, so that each call sees everything written before it.
+   * Loads now, whether or not the watcher has seen a change (SIGHUP). Never rejects. While a load runs, further calls
+   * share one more load that begins after it, so that each call sees everything written before it.
    */
   reload(): Promise<ReloadOutcome> {
     return this.#loads.run();

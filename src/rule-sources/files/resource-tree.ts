@@ -1,6 +1,6 @@
-// Converts a RateLimitConfig message (proto/ratelimit) into the tree that engine/rules compiles: the same keys as a rules file, without
-// defaults beyond those of the protocol. The wire format is first read into what the message's JSON would hold, with the names of
-// proto/, so that dumps of control planes in JSON become the same tree.
+// Converts a RateLimitConfig message (proto/ratelimit) into the tree that engine/rules compiles: the same keys as a
+// rules file, without defaults beyond those of the protocol. The wire format is first read into what the message's JSON
+// would hold, with the names of proto/, so that dumps of control planes in JSON become the same tree.
 
 import { RequestError } from "../../base/errors.ts";
 import { isUtf8 } from "../../base/host.ts";
@@ -22,7 +22,10 @@ const NAME_LENGTH_MAX = 1_024;
 /** The fields of a message, as its JSON has them. */
 type Members = Record<string, unknown>;
 
-/** Reads one message. Never throws for a malformed one: `problems` says what is wrong. tree-wire.ts gives the nodes their paths. */
+/**
+ * Reads one message. Never throws for a malformed one: `problems` says what is wrong. tree-wire.ts gives the nodes
+ * their paths.
+ */
 export function readResource(value: Buffer, nodesMax: number): SourceFile {
   const config: Members = {};
   let fault: string | undefined;

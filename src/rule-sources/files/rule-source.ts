@@ -1,5 +1,5 @@
-// A source of rules: files (reload.ts) or a control plane (rule-sources/xds/xds-rules.ts). Holds the rules in force and the results of
-// attempts to replace them, and reports them to subscribers, pages, metrics and the log.
+// A source of rules: files (reload.ts) or a control plane (rule-sources/xds/xds-rules.ts). Holds the rules in force and
+// the results of attempts to replace them, and reports them to subscribers, pages, metrics and the log.
 
 import type { Clock } from "../../base/clock.ts";
 import type { ConfigError } from "../../base/errors.ts";
@@ -9,7 +9,9 @@ import type { RuleSet } from "../../engine/rules/rule-set.ts";
 import type { Problem } from "../../engine/rules/source.ts";
 import { DirectoryWatcher, type WatchedFiles } from "./watch.ts";
 
-/** What is judged on its own. A mistake in one of them holds until that one is good again, whatever the other brings. */
+/**
+ * What is judged on its own. A mistake in one of them holds until that one is good again, whatever the other brings.
+ */
 export type RulesPart = "files" | "set";
 
 /** A load that was refused. */

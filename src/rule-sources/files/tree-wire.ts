@@ -1,5 +1,6 @@
-// Packs a parsed file into one array of numbers and one text, to pass it between threads. Both arrive at once, while cloning an object
-// per node would block the receiver as long as parsing took. engine/rules/source.ts defines the nodes.
+// Packs a parsed file into one array of numbers and one text, to pass it between threads. Both arrive at once, while
+// cloning an object per node would block the receiver as long as parsing took. engine/rules/source.ts defines the
+// nodes.
 
 import type { LongWork } from "../../base/long-work.ts";
 import { refusedFile } from "../../engine/rules/problems.ts";
@@ -19,8 +20,8 @@ export interface PackedFile {
   readonly nodes: number;
 }
 
-// A node begins in `numbers` with its kind, then line and column, then the data of the kind. A node that aliases place several times is
-// packed once; its other places hold its number.
+// A node begins in `numbers` with its kind, then line and column, then the data of the kind. A node that aliases place
+// several times is packed once; its other places hold its number.
 const Kind = { scalar: 0, sequence: 1, mapping: 2, again: 3 } as const;
 
 const VALUE_TYPES = ["null", "text", "boolean", "integer", "large integer", "float", "binary"] as const;
@@ -87,7 +88,10 @@ export class PackedSet {
     this.#nodesLeft = nodesMax;
   }
 
-  /** The files so far; once there are too many nodes, only the one that exceeds the bound, with a problem in place of its tree. */
+  /**
+   * The files so far; once there are too many nodes, only the one that exceeds the bound, with a problem in place of
+   * its tree.
+   */
   get files(): readonly PackedFile[] {
     return this.#files;
   }
@@ -126,7 +130,9 @@ function* unpackFile(packed: PackedFile): LongWork<SourceFile> {
   return { ...about, root };
 }
 
-/** A place in a resource. There may be millions and few are ever shown, so the path is computed only when it is read. */
+/**
+ * A place in a resource. There may be millions and few are ever shown, so the path is computed only when it is read.
+ */
 class ResourcePlace implements Place {
   readonly file: string;
   readonly #parent: Place | undefined;
@@ -166,7 +172,10 @@ class Unpacker {
     this.#packed = packed;
   }
 
-  /** Reads a node with all below it. `place` is its own in a resource, or its mapping's if it is a key; in a file places are packed. */
+  /**
+   * Reads a node with all below it. `place` is its own in a resource, or its mapping's if it is a key; in a file places
+   * are packed.
+   */
   *read(place: Place | undefined, isKey = false): LongWork<SourceNode> {
     if (++this.#reads % NODES_PER_STEP === 0) yield;
     const kind = this.#number();

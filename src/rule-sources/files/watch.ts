@@ -1,5 +1,5 @@
-// Notices changes of the rules directory: edited, added, renamed and removed files, and swapped symbolic links. File system events make
-// it quick, polling a hash of the contents makes it reliable.
+// Notices changes of the rules directory: edited, added, renamed and removed files, and swapped symbolic links. File
+// system events make it quick, polling a hash of the contents makes it reliable.
 
 import { type FSWatcher, watch } from "node:fs";
 import { LatestRun } from "../../base/latest-run.ts";
@@ -63,8 +63,8 @@ export class DirectoryWatcher {
     });
   }
 
-  // Events come for the directory itself; changes in subfolders are found by polling. If watching fails (missing directory, no watches
-  // left, some mounts), polling goes on alone.
+  // Events come for the directory itself; changes in subfolders are found by polling. If watching fails (missing
+  // directory, no watches left, some mounts), polling goes on alone.
   #arm(): void {
     if (this.#watcher !== undefined) return;
     try {

@@ -1,5 +1,5 @@
-// Converts a YAML document into the tree that engine/rules compiles: resolves scalars, follows aliases, applies merge keys in the order
-// written. Bounded against hostile files.
+// Converts a YAML document into the tree that engine/rules compiles: resolves scalars, follows aliases, applies merge
+// keys in the order written. Bounded against hostile files.
 
 import { type Alias, isAlias, isMap, isScalar, isSeq, type Node, type Scalar, type YAMLMap } from "yaml";
 import { makeProblem } from "../../engine/rules/problems.ts";

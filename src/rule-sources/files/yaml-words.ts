@@ -1,5 +1,5 @@
-// Rewords the commonest errors of the YAML parser for authors of rule files, and finds the place that must change. Rarer ones keep the
-// parser's own words.
+// Rewords the commonest errors of the YAML parser for authors of rule files, and finds the place that must change.
+// Rarer ones keep the parser's own words.
 
 import { Lexer } from "yaml";
 

@@ -1,5 +1,5 @@
-// Keeps limits at run time in a file (LIMITS_CACHE): a head line, then a line for each. A process that starts while its store is away has the
-// last ones, and with the memory store the file is all that outlives the process.
+// Keeps limits at run time in a file (LIMITS_CACHE): a head line, then a line for each. A process that starts while its
+// store is away has the last ones, and with the memory store the file is all that outlives the process.
 
 import { readFile } from "node:fs/promises";
 import type { Log } from "../../base/log.ts";

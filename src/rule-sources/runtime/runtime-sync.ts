@@ -1,4 +1,5 @@
-// Carries out the steps of engine/runtime/runtime-replica.ts: asks the store twice a second, and keeps what it has in a file.
+// Carries out the steps of engine/runtime/runtime-replica.ts: asks the store twice a second, and keeps what it has in a
+// file.
 
 import type { Clock } from "../../base/clock.ts";
 import type { Log } from "../../base/log.ts";

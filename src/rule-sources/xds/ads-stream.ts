@@ -1,5 +1,5 @@
-// One stream to a control plane by grpc-js, with a channel of its own and the certificates as they are when it opens. session.ts decides
-// what is sent.
+// One stream to a control plane by grpc-js, with a channel of its own and the certificates as they are when it opens.
+// session.ts decides what is sent.
 
 import { readFileSync } from "node:fs";
 import { type ChannelCredentials, Client, type ClientDuplexStream, credentials, Metadata } from "@grpc/grpc-js";
@@ -40,8 +40,8 @@ interface StreamListener {
 }
 
 /**
- * HTTP/2 pings, which find a peer that is gone without closing the connection, after 5.5 minutes at most. By default, and so in gateways, a
- * grpc-go server closes connections that ping more often than every five minutes.
+ * HTTP/2 pings, which find a peer that is gone without closing the connection, after 5.5 minutes at most. By default,
+ * and so in gateways, a grpc-go server closes connections that ping more often than every five minutes.
  */
 export const PINGS = { everyMs: 310_000, answerMs: 20_000 };
 /** How long connecting may take. */

@@ -16,8 +16,8 @@ export interface SetResult extends CompileResult {
 }
 
 /**
- * Compiles while calls are answered. Resources come first, sorted by name, because a control plane sends them in any order. If the
- * result has no rule set, all its errors are in resources.
+ * Compiles while calls are answered. Resources come first, sorted by name, because a control plane sends them in any
+ * order. If the result has no rule set, all its errors are in resources.
  */
 export async function compileSet(
   resources: readonly SourceFile[],
@@ -40,7 +40,8 @@ export async function compileSet(
     }
     const errors = result.problems.filter(({ severity }) => severity === "error");
     const faulty = used.filter(({ name }) => errors.some(({ file }) => file === name));
-    // If no file has an error, a file may still have caused errors in resources: compiling without the files shows that.
+    // If no file has an error, a file may still have caused errors in resources: compiling without the files shows
+    // that.
     const goes = faulty.length > 0 ? faulty : used;
     for (const { name } of goes) {
       const own = errors.filter(({ file }) => file === name);

@@ -1,4 +1,5 @@
-// The messages on the stream (proto/envoy/service/discovery): writes requests, and reads answers, whose resources stay bytes.
+// The messages on the stream (proto/envoy/service/discovery): writes requests, and reads answers, whose resources stay
+// bytes.
 
 import { createHash } from "node:crypto";
 import type { LongWork } from "../../base/long-work.ts";
@@ -45,8 +46,8 @@ const REFUSAL_CHARS_MAX = 4_000;
 const HASHED_PER_STEP = 262_144;
 
 /**
- * Reads an answer. Resources beyond the bound are counted only. Throws RequestError if the bytes are no DiscoveryResponse, or if the
- * nonce, without which no answer can be refused, is longer than NAME_BYTES_MAX.
+ * Reads an answer. Resources beyond the bound are counted only. Throws RequestError if the bytes are no
+ * DiscoveryResponse, or if the nonce, without which no answer can be refused, is longer than NAME_BYTES_MAX.
  */
 export function* readDiscoveryAnswer(bytes: Buffer, bounds: AnswerBounds): LongWork<DiscoveryAnswer> {
   const wire = new WireReader();
@@ -108,7 +109,10 @@ function faultOf(
   return undefined;
 }
 
-/** The digest of resources, independent of their order, because servers send them in the random order of a map: the sum of their hashes. */
+/**
+ * The digest of resources, independent of their order, because servers send them in the random order of a map: the sum
+ * of their hashes.
+ */
 export function* digestOf(resources: readonly WireResource[]): LongWork<string> {
   const sums = new BigUint64Array(4);
   for (const { typeUrl, value } of resources) {
@@ -134,7 +138,8 @@ function* readResource(wire: WireReader, bytes: Buffer): LongWork<WireResource> 
     if (field === 0) continue;
     const end = wire.readEnd();
     if (field === 1) typeUrl = readName(wire, bytes, end);
-    // A copy: a view would keep the whole message in memory, and the whole message would be cloned for the parser's thread.
+    // A copy: a view would keep the whole message in memory, and the whole message would be cloned for the parser's
+    // thread.
     else if (field === 2) value = Buffer.from(new Uint8Array(bytes.subarray(wire.position, end)).buffer);
     wire.position = end;
   }

@@ -1,5 +1,5 @@
-// Reads sets of a control plane from files, for commands: the file of RULES_CACHE, or JSON as control planes print it (proto3 JSON of
-// RateLimitConfig messages: one, a list, or the `resources` of an answer).
+// Reads sets of a control plane from files, for commands: the file of RULES_CACHE, or JSON as control planes print it
+// (proto3 JSON of RateLimitConfig messages: one, a list, or the `resources` of an answer).
 
 import { isRecord } from "../../base/is-record.ts";
 import { runThrough } from "../../base/long-work.ts";

@@ -1,5 +1,5 @@
-// Keeps the last good set of a control plane in a file (RULES_CACHE): a head line, then one line per resource. The file is replaced
-// atomically, so a reader never finds half a set.
+// Keeps the last good set of a control plane in a file (RULES_CACHE): a head line, then one line per resource. The file
+// is replaced atomically, so a reader never finds half a set.
 
 import { readFile } from "node:fs/promises";
 import { isRecord } from "../../base/is-record.ts";
@@ -89,8 +89,9 @@ export class CacheFile {
   }
 
   /**
-   * Keeps a set. Of several sets that come while one is written, only the last is written. Resolves when this set or a later one is
-   * written or has failed. Never rejects, because rules are in force without the file too: failures are logged.
+   * Keeps a set. Of several sets that come while one is written, only the last is written. Resolves when this set or a
+   * later one is written or has failed. Never rejects, because rules are in force without the file too: failures are
+   * logged.
    */
   write(set: KeptSet["set"], savedAtUs: number): Promise<void> {
     return this.#writes.run({ set, savedAtUs });

@@ -1,8 +1,9 @@
-// The state machine of a control plane's client: takes what happened and when, and returns what to do. It uses no socket and no clock
-// (test/property/xds-session.test.ts tries events in every order).
+// The state machine of a control plane's client: takes what happened and when, and returns what to do. It uses no
+// socket and no clock (test/property/xds-session.test.ts tries events in every order).
 //
-// The protocol is xDS, state of the world: an answer is the whole set. The server sends nothing new until the client accepts the answer
-// (ACK: the answer's version and nonce) or refuses it (NACK: the last version accepted on this stream, the answer's nonce, and why).
+// The protocol is xDS, state of the world: an answer is the whole set. The server sends nothing new until the client
+// accepts the answer (ACK: the answer's version and nonce) or refuses it (NACK: the last version accepted on this
+// stream, the answer's nonce, and why).
 
 /** The parts of an answer that the machine uses. */
 export interface SessionAnswer {
@@ -45,7 +46,9 @@ export type StreamState = "not connected" | "connected, nothing sent yet" | "con
 const REFUSE_AGAIN_MS_MIN = 1_000;
 const REFUSE_AGAIN_MS_MAX = 30_000;
 
-/** So many sets are judged at once, further ones one a second. Each costs a compilation, a line in the log and a reply. */
+/**
+ * So many sets are judged at once, further ones one a second. Each costs a compilation, a line in the log and a reply.
+ */
 const JUDGED_AT_ONCE_MAX = 5;
 const JUDGE_EVERY_MS = 1_000;
 
@@ -59,8 +62,8 @@ interface Refused {
 }
 
 /**
- * The client of one control plane. Each event is a method; `nowMs` must not fall from call to call. `stream` is the number with which it
- * was opened: events of older streams are ignored.
+ * The client of one control plane. Each event is a method; `nowMs` must not fall from call to call. `stream` is the
+ * number with which it was opened: events of older streams are ignored.
  */
 export class XdsSession<A extends SessionAnswer> {
   readonly #hands: SessionHands<A>;
@@ -212,7 +215,8 @@ export class XdsSession<A extends SessionAnswer> {
     if (answer === undefined || this.#judging !== undefined) return;
     const refused = this.#refused;
     if (refused?.digest === answer.digest && refused.version === answer.version) {
-      // Servers may send a refused set again at once. Without a pause, client and server would answer each other in an endless loop.
+      // Servers may send a refused set again at once. Without a pause, client and server would answer each other in an
+      // endless loop.
       const pauseMs = Math.min(REFUSE_AGAIN_MS_MAX, REFUSE_AGAIN_MS_MIN * 2 ** Math.min(refused.times - 1, 30));
       this.#next = undefined;
       this.#held = { answer, refusal: refused.refusal, atMs: Math.max(nowMs, refused.atMs + pauseMs) };

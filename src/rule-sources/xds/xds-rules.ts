@@ -1,6 +1,6 @@
-// Rules from a control plane, together with rule files. The state machine (session.ts) says when to open a stream, what to send and which
-// set to judge; the compiler judges each set. The last good one stays in force and is kept in a file (RULES_CACHE) for starts while the control
-// plane is away.
+// Rules from a control plane, together with rule files. The state machine (session.ts) says when to open a stream, what
+// to send and which set to judge; the compiler judges each set. The last good one stays in force and is kept in a file
+// (RULES_CACHE) for starts while the control plane is away.
 
 import { createHash } from "node:crypto";
 import type { Clock } from "../../base/clock.ts";
@@ -58,7 +58,10 @@ export class XdsRules extends RuleSource {
   readonly #session: XdsSession<DiscoveryAnswer>;
   #stream: AdsStream | undefined;
   #timer: NodeJS.Timeout | undefined;
-  /** Reads messages while calls are answered. The server expects an answer to its last message only, so older ones are dropped. */
+  /**
+   * Reads messages while calls are answered. The server expects an answer to its last message only, so older ones are
+   * dropped.
+   */
   readonly #reads = new LatestRun<{ stream: number; bytes: Buffer }, void>((message) => this.#read(message));
   /** Number of the last stream. */
   #streams = 0;
@@ -97,7 +100,10 @@ export class XdsRules extends RuleSource {
     );
   }
 
-  /** Reads the files and the kept set, opens the stream, and without a kept set waits up to FIRST_SET_MS_MAX for the first one. */
+  /**
+   * Reads the files and the kept set, opens the stream, and without a kept set waits up to FIRST_SET_MS_MAX for the
+   * first one.
+   */
   async start(): Promise<void> {
     await this.load();
     const first = new Promise<void>((resolve) => {

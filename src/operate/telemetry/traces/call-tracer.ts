@@ -1,5 +1,5 @@
-// Spans of calls. A span is made after its call has been answered, with times that were read before. So no span stays open, and a call
-// that is not recorded costs two clock reads and a check of its header.
+// Spans of calls. A span is made after its call has been answered, with times that were read before. So no span stays
+// open, and a call that is not recorded costs two clock reads and a check of its header.
 
 import type { Attributes, HrTime, Tracer } from "@opentelemetry/api";
 import type { Clock } from "../../../base/clock.ts";
@@ -86,7 +86,9 @@ interface CallTracerOptions {
 
 export type CallTracer = ReturnType<typeof callTracer>;
 
-/** Makes the spans of one kind of call. `begin` begins one; the call must be answered through the reply that it returns. */
+/**
+ * Makes the spans of one kind of call. `begin` begins one; the call must be answered through the reply that it returns.
+ */
 export function callTracer(options: CallTracerOptions) {
   return { begin: (reply: UnaryReply, deadlineUs: number) => new TracedReply(reply, deadlineUs, options) };
 }
@@ -125,8 +127,8 @@ class TracedReply implements UnaryReply {
     this.#reply.fail(status, message);
   }
 
-  // Noted before the answer is sent, because afterwards every call looks gone. A late answer counts as DEADLINE_EXCEEDED: grpc-js may have
-  // just sent that by itself, without saying so.
+  // Noted before the answer is sent, because afterwards every call looks gone. A late answer counts as
+  // DEADLINE_EXCEEDED: grpc-js may have just sent that by itself, without saying so.
   #note(status: GrpcStatus): void {
     this.#answeredUs = this.#options.clock.nowUs();
     if (this.#answeredUs >= this.#deadlineUs) this.#status = GrpcStatus.deadlineExceeded;
@@ -171,7 +173,8 @@ class TracedReply implements UnaryReply {
   }
 }
 
-// Values of descriptors are left out: they are people's addresses and keys. The decision log has those that no rule hides.
+// Values of descriptors are left out: they are people's addresses and keys. The decision log has those that no rule
+// hides.
 function callAttributes({ request, policy, storeFailure }: LimitCall): Attributes {
   return {
     "rate_limit.domain": textOf(request.domain).slice(0, DOMAIN_CHARS_MAX),

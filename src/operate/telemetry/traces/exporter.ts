@@ -1,5 +1,5 @@
-// Makes the exporter that sends spans by OTLP over HTTP or gRPC. Both exporters are OpenTelemetry's; this file adds a way to end their
-// connections.
+// Makes the exporter that sends spans by OTLP over HTTP or gRPC. Both exporters are OpenTelemetry's; this file adds a
+// way to end their connections.
 
 import { readFileSync } from "node:fs";
 import type { Agent } from "node:http";

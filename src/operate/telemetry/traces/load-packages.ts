@@ -9,7 +9,10 @@ const EXPORTERS: Exporters = {
   "http/protobuf": "@opentelemetry/exporter-trace-otlp-proto",
   grpc: "@opentelemetry/exporter-trace-otlp-grpc",
 };
-/** The versions of `peerDependencies` in package.json; test/unit/telemetry/traces/load-packages.test.ts keeps both equal. */
+/**
+ * The versions of `peerDependencies` in package.json; test/unit/telemetry/traces/load-packages.test.ts keeps both
+ * equal.
+ */
 export const VERSIONS: Readonly<Record<string, string>> = {
   "@opentelemetry/api": "1.9",
   "@opentelemetry/resources": "2.12",

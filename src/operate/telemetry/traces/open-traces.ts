@@ -1,4 +1,5 @@
-// Connects the parts of tracing: OpenTelemetry's provider and sampler, the queue and the exporter. Used only if settings ask for traces.
+// Connects the parts of tracing: OpenTelemetry's provider and sampler, the queue and the exporter. Used only if
+// settings ask for traces.
 
 import { randomUUID } from "node:crypto";
 import type { Clock } from "../../../base/clock.ts";
@@ -30,7 +31,10 @@ export interface Traces {
   close(waitMs: number): Promise<void>;
 }
 
-/** Undefined unless settings ask for traces. Rejects with ConfigError if packages are missing or certificates can't be used. */
+/**
+ * Undefined unless settings ask for traces. Rejects with ConfigError if packages are missing or certificates can't be
+ * used.
+ */
 export async function openTraces({ settings, clock, version, rareLog }: TracesOptions): Promise<Traces | undefined> {
   const { traces } = settings;
   if (traces === undefined) return undefined;

@@ -1,6 +1,6 @@
-// The spans on their way to the collector: a bounded queue, one batch at a time, each with a time limit. Spans beyond the bound are
-// dropped and counted, so no call waits for a collector. It replaces OpenTelemetry's own queue, which does not report what it drops
-// and whose shutdown may wait for ever.
+// The spans on their way to the collector: a bounded queue, one batch at a time, each with a time limit. Spans beyond
+// the bound are dropped and counted, so no call waits for a collector. It replaces OpenTelemetry's own queue, which
+// does not report what it drops and whose shutdown may wait for ever.
 
 import type { ReadableSpan, SpanExporter, SpanProcessor } from "@opentelemetry/sdk-trace-base";
 
