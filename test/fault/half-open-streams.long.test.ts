@@ -116,7 +116,7 @@ describe.each(["fast-lane", "grpc-js"] as const)("on %s", (transport) => {
     expect(after.residentBytes - before.residentBytes).toBeLessThan(MORE_BYTES_MAX);
   });
 
-  // Promise(grpc): Messages that never end are bounded for all peers together, and cost the connections with most of them.
+  // Promise(grpc): Messages that never end are bounded for all peers together, and cost the connections with many that began first.
   test("messages that never end cost only connections with many of them", async () => {
     const client = openClient(`127.0.0.1:${service.grpcPort}`);
     // 300 MB in all.

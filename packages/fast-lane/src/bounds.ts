@@ -55,7 +55,7 @@ export const DEFAULT_BOUNDS = {
    */
   unreadBytesMax: 8_388_608,
   /**
-   * Bytes of unread output on all connections: 32 of them at their bound. Beyond it the connection with the most unread output ends.
+   * Bytes of unread output on all connections: 32 of them at their bound. Beyond it connections end, those first that leave theirs unread longest.
    * grpc-js: none; Envoy: its overload manager, if configured.
    */
   unreadBytesTotalMax: 268_435_456,

@@ -5,7 +5,7 @@ import type { Socket } from "node:net";
 import { ControlFrame, ControlFrameAllowances } from "./bounds.ts";
 import type { Http2Server } from "./http2-server.ts";
 import { ConnectionError, ErrorCode, Setting, STREAM_ID_LARGEST, type Trouble, WINDOW_DEFAULT } from "./protocol.ts";
-import { Output, Sender } from "./sender.ts";
+import { HeldSince, Output, Sender } from "./sender.ts";
 import { type Stream, StreamTable } from "./stream.ts";
 import { MICROS_PER_MILLI } from "./time.ts";
 
@@ -52,7 +52,7 @@ export class Connection {
   hasWritten = true;
   pingedUs = Number.POSITIVE_INFINITY;
   #lastStreamId = STREAM_ID_LARGEST;
-  #notedUnread = 0;
+  readonly #unread = new HeldSince();
   // Output of a read goes out at its end; other output when the code that runs now has ended.
   #flushing: "idle" | "reading" | "due" = "idle";
   #isPaused = false;
@@ -81,6 +81,11 @@ export class Connection {
 
   get unreadBytes(): number {
     return this.sender.output.unread;
+  }
+
+  /** All output that was written before this time has been read. */
+  get unreadSinceUs(): number {
+    return this.#unread.sinceUs;
   }
 
   /** Begins a read of the socket, which `flush` ends. The bytes of one read belong to one turn. */
@@ -219,9 +224,9 @@ export class Connection {
   }
 
   #noteUnread(): void {
-    const change = this.unreadBytes - this.#notedUnread;
+    const change = this.unreadBytes - this.#unread.bytes;
     if (change === 0) return;
-    this.#notedUnread += change;
+    this.#unread.set(this.unreadBytes, this.server.turnNowUs());
     this.server.noteUnread(change);
   }
 

@@ -10,7 +10,7 @@ import type { StreamMethod, UnaryMethod } from "./methods.ts";
 import type { Trouble } from "./protocol.ts";
 import { ChunkPool } from "./sender.ts";
 import type { ServerOptions, Settings } from "./server-options.ts";
-import { fullestOf, longestHolders, type Shedder, shedStreams } from "./shared-bounds.ts";
+import { longestHolders, type Shedder, shedStreams } from "./shared-bounds.ts";
 import { StreamTurns } from "./stream-turns.ts";
 
 /** What connections need of a server's options, complete. */
@@ -18,8 +18,9 @@ interface Http2ServerOptions extends Settings, Pick<ServerOptions, "methods" | "
 
 /** A connection, as the bounds for all of them see it. */
 interface OpenConnection extends Shedder {
-  /** Bytes of output that the peer has not read. */
+  /** Bytes of output that the peer has not read, and since when it could have read the first of them. */
   readonly unreadBytes: number;
+  readonly unreadSinceUs: number;
   /** Bytes that are kept of its requests, and since when there have been any. */
   readonly partialBytes: number;
   readonly partialSinceUs: number;
@@ -33,6 +34,8 @@ interface OpenConnection extends Shedder {
 
 /** What is left of a total once connections have ended for it: so a look at all connections is paid for by the rest. */
 const LEFT_SHARE = 0.75;
+const heldUnread = (each: OpenConnection) => each.unreadBytes;
+const unreadSince = (each: OpenConnection) => each.unreadSinceUs;
 const heldPartial = (each: OpenConnection) => each.partialBytes;
 const partialSince = (each: OpenConnection) => each.partialSinceUs;
 const heldTable = (each: OpenConnection) => each.tableBytes;
@@ -96,11 +99,15 @@ export class Http2Server {
     return this.options.clock.nowUs();
   }
 
-  /** Adds to the sum of unread output. Beyond its bound the connection with the most of it ends. */
+  /** Adds to the sum of unread output. Beyond its bound connections end, those first that have left theirs unread longest. */
   noteUnread(bytes: number): void {
+    const { unreadBytesTotalMax: max } = this.bounds;
     this.unreadBytes += bytes;
-    if (bytes <= 0 || this.unreadBytes <= this.bounds.unreadBytesTotalMax) return;
-    fullestOf(this.connections, (each) => each.unreadBytes)?.cut("unread_output_total");
+    if (bytes <= 0 || this.unreadBytes <= max) return;
+    for (const each of longestHolders(this.connections, max, heldUnread, unreadSince)) {
+      if (this.unreadBytes <= max * LEFT_SHARE) break;
+      each.cut("unread_output_total");
+    }
   }
 
   /**

@@ -342,3 +342,25 @@ export function writeFrameHead(
   into[at + 8] = streamId;
   return at + FRAME_HEAD_BYTES;
 }
+
+/** Since when some of the bytes may have been held, of which those that came first go first. */
+export class HeldSince {
+  bytes = 0;
+  /** All that came before this time has gone. */
+  sinceUs = 0;
+  /** What is still there of the bytes that were there at `#markedUs`. */
+  #marked = 0;
+  #markedUs = 0;
+
+  /** Notes how many bytes there are now: more came, or some went. */
+  set(bytes: number, nowUs: number): void {
+    const gone = this.bytes - bytes;
+    if (gone > 0) this.#marked -= gone;
+    if (this.#marked <= 0) {
+      this.sinceUs = this.bytes === 0 ? nowUs : this.#markedUs;
+      this.#markedUs = nowUs;
+      this.#marked = bytes;
+    }
+    this.bytes = bytes;
+  }
+}

@@ -36,12 +36,3 @@ export function longestHolders<T>(
   const share = max / 2 / connections.size;
   return [...connections].filter((each) => held(each) > share).sort((a, b) => sinceUs(a) - sinceUs(b));
 }
-
-/** The connection for which `held` is greatest; undefined without connections. */
-export function fullestOf<T>(connections: Iterable<T>, held: (connection: T) => number): T | undefined {
-  let fullest: T | undefined;
-  for (const connection of connections) {
-    if (fullest === undefined || held(connection) > held(fullest)) fullest = connection;
-  }
-  return fullest;
-}

@@ -1,5 +1,6 @@
 // What a look once a second finds overdue on a connection, and what it must leave alone. Time is moved by hand.
 
+import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import type { UnaryHandler, UnaryReply } from "../../../src/grpc/unary.ts";
 import {
@@ -11,6 +12,7 @@ import {
   settingsOf,
 } from "../../../test/support/http2-peer.ts";
 import { ManualClock } from "../../../test/support/manual-clock.ts";
+import { runs } from "../../../test/support/runs.ts";
 import { connectInMemory, METHOD, serverInMemory } from "../../../test/support/server-in-memory.ts";
 import type { Bounds } from "../src/bounds.ts";
 import type { Connection } from "../src/connection.ts";
@@ -26,6 +28,8 @@ interface Rig {
   pass(seconds: number, each?: () => void): Promise<void>;
 }
 
+/** Lets answers of any number through. */
+const WIDE = frameOf(FrameType.windowUpdate, 0, 0, Buffer.from([0x7f, 0xff, 0, 0]));
 const ECHO: UnaryHandler = { handle: (message, _deadlineUs, reply) => reply.ok(message) };
 
 async function start(bounds: Partial<Bounds> = {}, handler = ECHO): Promise<Rig> {
@@ -240,6 +244,47 @@ describe("input that never ends is bounded for all connections together:", () =>
     for (const attacker of [...before, ...after]) attacker.peer.close();
     await expect.poll(() => server.partialBytes).toBe(0);
   });
+});
+
+// Promise(grpc): Output that peers don't read is bounded for all together, and costs those that have left theirs unread longest.
+test("unread output costs the connections that left it first, not the one that has most", async () => {
+  const counts = fc.record({ before: fc.integer({ min: 2, max: 6 }), readsAgain: fc.boolean() });
+  await fc.assert(
+    fc.asyncProperty(counts, async ({ before: count, readsAgain }) => {
+      const { server, connection, peer, clock } = await start({ unreadBytesTotalMax: (count + 1) * 100_000 });
+      const leave = async (one: { connection: Connection; peer: Http2Peer }, id: number, calls: number) => {
+        one.peer.duplex.pause();
+        const until = one.connection.unreadBytes + calls * 15_000;
+        for (let i = 0; i < calls; i++) one.peer.send(one.peer.call(id + 2 * i, METHOD, Buffer.alloc(15_000)));
+        await expect.poll(() => one.connection.unreadBytes >= until || one.connection.isClosed).toBe(true);
+        clock.advanceSeconds(1);
+      };
+      const open = () => {
+        const one = connectInMemory(server);
+        one.peer.send(settingsOf([Setting.initialWindowSize, 0x7fff_ffff]), WIDE);
+        return one;
+      };
+      peer.send(settingsOf([Setting.initialWindowSize, 0x7fff_ffff]), WIDE);
+      // The honest peer was there first, too, but reads what it left.
+      if (readsAgain) {
+        await leave({ connection, peer }, 1, 6);
+        peer.duplex.resume();
+        await expect.poll(() => connection.unreadBytes).toBe(0);
+      }
+      const before = Array.from({ length: count }, open);
+      for (const one of before) await leave(one, 1, 5);
+      await leave({ connection, peer }, 101, 8);
+      const after = Array.from({ length: 2 }, open);
+      for (const one of after) await leave(one, 1, 5);
+      expect(before[0]?.connection.isClosed).toBe(true);
+      expect(connection.isClosed).toBe(false);
+      expect(server.unreadBytes).toBeLessThanOrEqual((count + 1) * 100_000);
+      for (const one of [...before, ...after]) one.peer.close();
+      peer.duplex.resume();
+      await expect.poll(() => server.unreadBytes).toBe(0);
+    }),
+    { numRuns: runs(10) },
+  );
 });
 
 describe("header tables of peers are bounded for all connections together:", () => {

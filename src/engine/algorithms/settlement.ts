@@ -1,5 +1,15 @@
 // Settles the takes of one call as a whole, so that a refused call pays nothing. The buckets belong to a BucketAccess. The memory
 // store, the PostgreSQL store and the reference model of the tests settle here; lua/take.lua does the same in Redis.
+//
+//   read, advance    WorkingSet.open: a copy of each bucket, brought to now; holds that have ended are given back
+//   judge, pay       each descriptor on the copies that earlier ones have paid; `undo` takes the payments of one that is over back
+//                    from the copies, exactly. Then the verdict stands, and nothing has been written but the end of holds
+//   refund, holds    what passes in any case: refunds, settlements, and the holds of what was paid
+//   report, write    answers from the copies; copies that changed are saved
+//
+// A take that may pass in one of two ways, on other buckets or with less room, is tried again on the same copies: `judge` changes
+// nothing, so the first way is judged on all its buckets before any of them is paid, and if one has no room, the second way is judged.
+// It belongs into #judgeTake, before `pay`; #undo, the reports and the write know only what was paid in the end.
 
 import { NO_SHIFT } from "../../base/clock.ts";
 import { StoreError } from "../../base/errors.ts";
@@ -57,6 +67,7 @@ export class Settlement {
     }
     const refused = this.#judge(group, nowUs);
     if (refused) this.#undo(group, 0, group.size);
+    // The verdict stands. From here on holds and buckets are written.
     this.#refund(group, nowUs);
     if (group.takesWithHolds > 0) {
       this.#openHolds(group, nowUs);

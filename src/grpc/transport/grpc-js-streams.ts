@@ -22,8 +22,12 @@ import { whyNotNamed } from "./tls-files.ts";
 /** Streams of all connections that may wait for their peer: some 60 MB. */
 export const GRPC_JS_WAITING_STREAMS_MAX = 8_192;
 
-/** What incomplete messages of all connections may hold, as on the fast lane. Beyond it the connection with the most ends. */
+/**
+ * What incomplete messages of all connections may hold. Beyond it connections with more than their share of half of it end until three
+ * quarters are left, those first that have kept a stream open longest: honest ones need milliseconds.
+ */
 const PARTIAL_BYTES_MAX = 268_435_456;
+const LEFT_SHARE = 0.75;
 /** What grpc-js keeps for a piece of a message in addition to its bytes. */
 const PIECE_BYTES = 256;
 
@@ -34,6 +38,8 @@ export class GrpcJsStreams {
   readonly connections = new Set<WatchedSession>();
   readonly troubles = countsOf(TROUBLES);
   streams = 0;
+  /** Streams of all connections since the start. */
+  opened = 0;
   #partialBytes = 0;
   readonly #max: number;
   readonly #clientName: string | undefined;
@@ -65,6 +71,7 @@ export class GrpcJsStreams {
    * each look is paid for by half of `max` new streams.
    */
   noteOpened(): void {
+    this.opened++;
     if (++this.streams < this.#shedAt) return;
     const half = Math.floor(this.#max / 2);
     const share = Math.max(1, Math.floor(half / this.connections.size));
@@ -76,8 +83,12 @@ export class GrpcJsStreams {
   notePartial(bytes: number): void {
     this.#partialBytes += bytes;
     if (bytes <= 0 || this.#partialBytes <= PARTIAL_BYTES_MAX) return;
-    const [fullest] = [...this.connections].sort((a, b) => b.partialBytes - a.partialBytes);
-    fullest?.end();
+    const share = PARTIAL_BYTES_MAX / 2 / this.connections.size;
+    const holders = [...this.connections].filter((each) => each.partialBytes > share);
+    for (const each of holders.sort((a, b) => a.oldestStream - b.oldestStream)) {
+      if (this.#partialBytes <= PARTIAL_BYTES_MAX * LEFT_SHARE) return;
+      each.end();
+    }
   }
 
   // node:http2 takes any Duplex as a connection, and begins its session before it returns.
@@ -127,7 +138,8 @@ class WatchedSession {
   partialBytes = 0;
   readonly #all: GrpcJsStreams;
   readonly #session: ServerHttp2Session;
-  readonly #streams = new Set<ServerHttp2Stream>();
+  /** Those that are open, with the number of streams that the server had opened before each. */
+  readonly #streams = new Map<ServerHttp2Stream, number>();
 
   constructor(all: GrpcJsStreams, session: ServerHttp2Session, refusal: string | undefined) {
     this.refusal = refusal;
@@ -138,7 +150,7 @@ class WatchedSession {
     });
     session.prependListener("stream", (stream: ServerHttp2Stream) => {
       if (stream.destroyed) return;
-      this.#streams.add(stream);
+      this.#streams.set(stream, all.opened);
       let bytes = 0;
       stream.on("data", (piece: Buffer) => {
         bytes += piece.length + PIECE_BYTES;
@@ -151,6 +163,11 @@ class WatchedSession {
       });
       this.#all.noteOpened();
     });
+  }
+
+  /** The smaller, the longer a stream has been open here. */
+  get oldestStream(): number {
+    return this.#streams.values().next().value ?? this.#all.opened;
   }
 
   /** Ends the connection because of what its incomplete messages hold. */
@@ -181,7 +198,7 @@ class WatchedSession {
   shed(share: number): void {
     if (this.#streams.size <= share) return;
     let waiting = 0;
-    for (const stream of this.#streams) if (waitsForPeer(stream)) waiting++;
+    for (const stream of this.#streams.keys()) if (waitsForPeer(stream)) waiting++;
     if (waiting <= share) return;
     this.#all.troubles.waiting_streams += waiting;
     this.#destroy();
