@@ -22,7 +22,7 @@ export const LISTENING_SETTINGS = {
   grpcPort: setting("GRPC_PORT", PORT, 8081).means("gRPC port. 0: a free one."),
   grpcUnixSocket: optional("GRPC_UDS", SOCKET_PATH).means("Unix socket for gRPC, instead of GRPC_HOST and GRPC_PORT."),
   grpcTransport: setting("GRPC_TRANSPORT", oneOf(["fast-lane", "grpc-js"]), "fast-lane").means(
-    "Headgate's own HTTP/2, or grpc-js: several times slower, 512 streams per connection, seconds late under floods.",
+    "Headgate's own HTTP/2, or grpc-js: several times slower, 512 streams per connection, seconds late under floods, and ended by hostile frames before Node 24.",
   ),
   grpcUsesTls: setting("GRPC_SERVER_USE_TLS", BOOLEAN, false).means("Serves gRPC over TLS."),
   grpcTlsCertFile: optional("GRPC_SERVER_TLS_CERT", FILE).means(

@@ -124,8 +124,9 @@ export class GrpcJsStreams {
       // A peer may reset a stream that never reaches grpc-js. Nobody listening, that error would end the process.
       stream.on("error", () => undefined);
       const session = stream.session && sessions.get(stream.session);
-      if (session === undefined || stream.destroyed || refuseHeaders(stream, headers, this.#served, session.refusal))
-        return;
+      // One that its peer has reset meanwhile is closed, and throws when it is answered.
+      if (session === undefined || stream.destroyed || stream.closed) return;
+      if (refuseHeaders(stream, headers, this.#served, session.refusal)) return;
       for (const listener of listeners) listener.call(http2, stream, headers, ...rest);
     });
   }
