@@ -93,10 +93,10 @@ describe("deploy/envoy/llm.yaml", () => {
 });
 
 describe("deploy/envoy/envoy.yaml", () => {
-  test("is what the README shows", () => {
+  test("is what docs/envoy.md shows", () => {
     const squeeze = (text: string) => text.replace(/ *#.*/g, "").replace(/\s+/g, " ");
     const whole = squeeze(read("deploy/envoy/envoy.yaml"));
-    const shown = yamlBlocks("README.md").filter((block) => block.includes("envoy"));
+    const shown = yamlBlocks("docs/envoy.md").filter((block) => block.includes("http.ratelimit.v3.RateLimit\n"));
     expect(shown.length).toBeGreaterThan(0);
     for (const block of shown) for (const part of block.split(/^# .*$/m)) expect(whole).toContain(squeeze(part).trim());
   });

@@ -75,8 +75,11 @@ describe("docs", () => {
     expect(targets.filter((target) => !packed(target))).toEqual([]);
   });
 
-  test("every page is linked from the README or its folder's own list", () => {
-    const lists = ["README.md", "docs/decisions/README.md"].map((list) => ({ list, text: readDoc(list) }));
+  test("every page is linked from the README, the way in by role, or its folder's own list", () => {
+    const lists = ["README.md", "docs/README.md", "docs/decisions/README.md"].map((list) => ({
+      list,
+      text: readDoc(list),
+    }));
     const unlisted = PAGES.filter((page) => page.startsWith("docs/")).filter(
       (page) => !lists.some(({ list, text }) => text.includes(`](${relative(dirname(list), page)})`)),
     );

@@ -57,6 +57,11 @@ export async function runCommandLine(options: ProgramOptions, argv: readonly str
   const { terminal = processTerminal() } = options;
   // Empty means unset, as with settings; commander would read it.
   if (process.env.HEADGATE_SERVER?.trim() === "") delete process.env.HEADGATE_SERVER;
+  // The first two are Node.js and this program.
+  if (argv.length <= 2) {
+    terminal.out(NEXT_STEPS);
+    return;
+  }
   try {
     await buildProgram({ ...options, terminal }).parseAsync(withTwoDashes(argv));
   } catch (error) {
@@ -65,6 +70,17 @@ export async function runCommandLine(options: ProgramOptions, argv: readonly str
     terminal.setExitCode(error.exitCode === 0 ? 0 : EXIT_USAGE);
   }
 }
+
+const NEXT_STEPS = `Headgate decides whether calls stay within their rate limits.
+
+  headgate serve                  1. starts it; then open http://localhost:8080
+  headgate ask --domain edge remote_address=203.0.113.7 -n 60
+                                  2. in another terminal: some calls are refused
+  headgate check my-rules && RULES_DIR=my-rules headgate serve
+                                  3. rules of your own
+
+headgate --help lists all commands.
+`;
 
 /** Builds the `headgate` program, ready for `parseAsync`, which throws a CommanderError where a run ends early. */
 export function buildProgram(options: ProgramOptions): ProgramCommand {

@@ -39,6 +39,17 @@ beforeAll(() => {
   writeFileSync(join(bad, "shop.yaml"), BAD);
 });
 
+test("without arguments it shows three next steps, of which each is a command line that it takes", async () => {
+  const { out, exitCode } = await runProgram([]);
+  expect(exitCode).toBe(0);
+  expect([...out.matchAll(/ (\d)\. /g)].map(([, number]) => number)).toEqual(["1", "2", "3"]);
+  expect(out).toContain("http://localhost:8080");
+  const { commands } = buildProgram({ serve: async () => undefined, checkStart: async () => [], version: "1" });
+  const named = [...out.matchAll(/\bheadgate ([a-z]+)/g)].map(([, name]) => name);
+  expect(named.filter((name) => !commands.some((command) => command.name() === name))).toEqual([]);
+  expect(out.split("\n").filter((line) => line.length > 80)).toEqual([]);
+});
+
 describe("help", () => {
   const commands = buildProgram({
     serve: async () => undefined,
@@ -87,7 +98,6 @@ test.each([
   { name: "hits that are no number", args: ["ask", "-d", "d", "--hits", "-1", "a=b"], says: "whole number" },
   { name: "a peek and a refund", args: ["ask", "-d", "d", "--peek", "--refund", "a=b"], says: "cannot be used with" },
   { name: "a peek with hits", args: ["ask", "-d", "d", "--peek", "--hits", "2", "a=b"], says: "cannot be used with" },
-  { name: "no command", args: [], says: "Commands:" },
 ])("$name is refused with a word of help and ends with 2, which no finding does", async ({ args, says }) => {
   const { err, exitCode } = await runProgram(args);
   expect(exitCode).toBe(2);
