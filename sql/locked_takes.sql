@@ -2,7 +2,6 @@
 -- lock_buckets and ends with write_buckets.
 
 -- Locks the rows of these keys, each named once, in the order of the keys, so that calls never deadlock, until the transaction ends.
--- Under SERIALIZABLE, which isolates calls anyway, it only reads them.
 -- waits     true: waits for locked rows, up to wait_ms, and then fails with 55P03; false: passes them over
 -- reply     each locked row under its key's place, counted from 1; last, under place 0, the time after the locks, in at_us. If rows
 --           were missing, all rows that exist come again under the negative place, with the transaction that holds or last held them in
@@ -12,14 +11,10 @@ RETURNS TABLE (place bigint, at_us bigint, used bigint, previous bigint, expires
 LANGUAGE plpgsql VOLATILE ROWS 10 AS $$
 #variable_conflict use_column
 DECLARE
-  is_serializable boolean := current_setting('transaction_isolation') = 'serializable';
   locked int;
 BEGIN
   PERFORM set_config('lock_timeout', wait_ms::text, true);
-  IF is_serializable THEN
-    RETURN QUERY SELECT k.place, b.at_us, b.used, b.previous, b.expires_us, b.packed
-    FROM unnest(keys) WITH ORDINALITY k (bucket_key, place) JOIN bucket b ON b.bucket_key = k.bucket_key COLLATE "C";
-  ELSIF waits THEN
+  IF waits THEN
     RETURN QUERY SELECT k.place, b.at_us, b.used, b.previous, b.expires_us, b.packed
     FROM (
       SELECT u.bucket_key COLLATE "C", u.place FROM unnest(keys) WITH ORDINALITY u (bucket_key, place) ORDER BY 1

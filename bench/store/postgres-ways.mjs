@@ -44,19 +44,12 @@ export const sqlForUpdate = {
 export const headgateSql = {
   title: "Headgate's SQL",
   server: "postgres",
-  open: (options) => openHeadgate(options, {}),
+  open: openHeadgate,
 };
 
-/** The same under SERIALIZABLE, which repeats calls that were in conflict. */
-export const headgateSqlSerializable = {
-  title: "Headgate's SQL, SERIALIZABLE",
-  server: "postgres",
-  open: (options) => openHeadgate(options, { isolation: "serializable" }),
-};
-
-async function openHeadgate({ port, limit, processes }, options) {
+async function openHeadgate({ port, limit, processes }) {
   const { openPostgresForBench } = await import("./headgate-store.mjs");
-  return openPostgresForBench({ port, limit, processes, ...options });
+  return openPostgresForBench({ port, limit, processes });
 }
 
 async function openPool({ port, callers, limit }, takeOnce) {

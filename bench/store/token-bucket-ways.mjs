@@ -1,5 +1,5 @@
 // The token bucket on a real Redis, three ways: our Lua, read then write, WATCH/MULTI/EXEC; and on a real PostgreSQL: our
-// SQL under row locks and SERIALIZABLE, read then write, a transaction that locks. Time and calls per take, how many too
+// SQL under row locks, read then write, a transaction that locks. Time and calls per take, how many too
 // many each grants, and what keeps our SQL apart when several processes pay on one key. Run by `npm run bench:store`;
 // BENCH_SERVERS=postgres (or redis) runs one half.
 
@@ -8,7 +8,7 @@ import pg from "pg";
 import { clientFor, startPostgres } from "../harness/postgres.mjs";
 import { startRedis } from "../harness/redis.mjs";
 import { median, printTable, progress, writeResults } from "../harness/report.mjs";
-import { headgateSql, headgateSqlSerializable, sqlForUpdate, sqlReadThenWrite } from "./postgres-ways.mjs";
+import { headgateSql, sqlForUpdate, sqlReadThenWrite } from "./postgres-ways.mjs";
 import { headgateLua, readThenWrite, watchMultiExec } from "./ways.mjs";
 
 const CALLERS = [1, 16, 64, 256];
@@ -26,7 +26,7 @@ const redis = SERVERS.includes("redis") ? await startRedis() : undefined;
 const postgres = SERVERS.includes("postgres") ? await startPostgres() : undefined;
 const ways = [
   ...(redis === undefined ? [] : [headgateLua, readThenWrite, watchMultiExec]),
-  ...(postgres === undefined ? [] : [headgateSql, headgateSqlSerializable, sqlReadThenWrite, sqlForUpdate]),
+  ...(postgres === undefined ? [] : [headgateSql, sqlReadThenWrite, sqlForUpdate]),
 ];
 const speed = [];
 const overGrant = [];
@@ -38,7 +38,7 @@ try {
   for (const way of ways) overGrant.push(await measureOverGrant(way));
   if (postgres !== undefined) {
     for (const [shape, keys] of Object.entries(KEYS)) {
-      for (const way of [headgateSql, headgateSqlSerializable]) apart.push(await measureRepeats(way, shape, keys));
+      apart.push(await measureRepeats(shape, keys));
     }
   }
 } finally {
@@ -128,16 +128,15 @@ async function measureOverGrant(way) {
   return { way: way.title, takes, allowed, "most by the rule": most, "over-grant": Math.max(0, allowed - most) };
 }
 
-// What SERIALIZABLE costs in repeated calls where processes that know nothing of each other pay on the same rows.
-async function measureRepeats(way, shape, keys) {
-  progress(`kept apart: ${shape}, ${way.title}`);
+// Calls that are repeated where processes that know nothing of each other pay on the same rows.
+async function measureRepeats(shape, keys) {
+  progress(`kept apart: ${shape}`);
   await flush();
-  const client = await way.open({ port: portOf(way), limit: PLENTY, processes: PROCESSES });
+  const client = await headgateSql.open({ port: portOf(headgateSql), limit: PLENTY, processes: PROCESSES });
   const { microsPerTake, callsPerTake, takes, failed } = await drive(client, 64, keys, SLICE_MS * ROUNDS);
   const repeats = client.repeats();
   await client.close();
   return {
-    way: way.title,
     keys: shape,
     takes,
     "takes/s": Math.round(1e6 / microsPerTake),

@@ -8,14 +8,13 @@ import type { Limit } from "../../src/engine/domain/limit.ts";
 import type { Store } from "../../src/engine/domain/store.ts";
 import { Mode, TakeGroup, Verdict } from "../../src/engine/domain/take.ts";
 import { makeLimit } from "../support/builders.ts";
-import { SHARED_STORES, type SharedServers, startPostgres } from "../support/shared-stores.ts";
+import { SHARED_STORES, type SharedServers } from "../support/shared-stores.ts";
 import { groupOn, Reports, settle, until } from "./store-rig.ts";
 
 const STORES = 2;
 const CALLERS = 64;
 const SECONDS = 1;
 const CALLS_EACH = 25;
-const SERIALIZABLE = { name: "PostgreSQL, serializable", start: () => startPostgres("serializable") };
 
 /**
  * Buckets that never refill, in slots of their own; those of a window of a second lie on the second of two servers. Every
@@ -28,7 +27,6 @@ const BUCKETS: readonly Bucket[] = [...USERS, ...TENANTS, EVERYBODY];
 /** A bucket is made once, by one of those who come first; every other call may have to be made again for it. */
 const REPEATS_MAX: Readonly<Record<string, number>> = {
   PostgreSQL: BUCKETS.length * STORES * 4,
-  [SERIALIZABLE.name]: Number.POSITIVE_INFINITY,
 };
 
 interface Bucket {
@@ -36,7 +34,7 @@ interface Bucket {
   readonly limit: Limit;
 }
 
-describe.each([...SHARED_STORES, SERIALIZABLE])("on $name", ({ name, start }) => {
+describe.each(SHARED_STORES)("on $name", ({ name, start }) => {
   let servers: SharedServers;
   let stores: Store[];
   const reports = new Reports();
@@ -44,8 +42,6 @@ describe.each([...SHARED_STORES, SERIALIZABLE])("on $name", ({ name, start }) =>
     servers = await start();
     stores = await Promise.all(Array.from({ length: STORES }, () => servers.open(reports)));
   }, 60_000);
-  // What SERIALIZABLE can't keep apart in so many attempts fails, and pays nothing.
-  const failures = () => reports.failures.filter(({ code }) => name !== SERIALIZABLE.name || code !== "STORE_COMMAND");
   const storeOf = (caller: number) => stores[caller % STORES] as Store;
 
   // Promise(limits): Callers in several processes get burst + rate x time by the server's clock, and not one more, on every shared store.
@@ -65,7 +61,7 @@ describe.each([...SHARED_STORES, SERIALIZABLE])("on $name", ({ name, start }) =>
     expect(seconds).toBeGreaterThan(SECONDS / 2);
     expect(paidAtUs.length).toBeLessThanOrEqual(limit.burst + limit.amount * seconds);
     expect(paidAtUs.length).toBeGreaterThan(limit.burst + limit.amount * seconds - 2);
-    expect([...new Set(failures().map(String))]).toEqual([]);
+    expect([...new Set(reports.failures.map(String))]).toEqual([]);
   });
 
   // Promise(limits): Each bucket holds exactly what was granted, over several buckets, slots and servers.
@@ -96,7 +92,7 @@ describe.each([...SHARED_STORES, SERIALIZABLE])("on $name", ({ name, start }) =>
     let last = granted.get(EVERYBODY.key) ?? 0;
     while ((await settle(storeOf(last), groupOver([EVERYBODY], 1))).verdict === Verdict.allowed) last++;
     expect(last).toBe(EVERYBODY.limit.burst);
-    expect([...new Set(failures().map(String))]).toEqual([]);
+    expect([...new Set(reports.failures.map(String))]).toEqual([]);
     const repeats = reports.repeats - repeatsBefore;
     expect(repeats).toBeLessThanOrEqual(REPEATS_MAX[name] ?? 0);
     process.stdout.write(`${name}: ${granted.get(EVERYBODY.key)} granted, ${refused} refused, ${repeats} repeated\n`);

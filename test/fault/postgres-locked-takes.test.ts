@@ -18,7 +18,6 @@ import { groupOn, LEDGER, settle, until } from "./store-rig.ts";
 const SESSION = {
   schema: "headgate",
   waitsForDisk: false,
-  isSerializable: false,
   lockTimeoutMs: 10_000,
   statementTimeoutMs: 60_000,
   idleTimeoutMs: 60_000,

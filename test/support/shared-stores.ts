@@ -1,7 +1,7 @@
 // Every store that processes can share, on real servers of a test's own: how a test opens it, and how a service is told.
 
 import type { Store, StoreHealth } from "../../src/engine/domain/store.ts";
-import { openPostgresStore, type PostgresStoreOptions } from "../../src/stores/postgres/postgres-store.ts";
+import { openPostgresStore } from "../../src/stores/postgres/postgres-store.ts";
 import { openClusterStore } from "../../src/stores/redis/cluster-store.ts";
 import { keySlot } from "../../src/stores/redis/cluster-tags.ts";
 import { openRedisStore } from "../../src/stores/redis/redis-store.ts";
@@ -102,11 +102,9 @@ export async function startTwoRedis(): Promise<SharedServers> {
 }
 
 /** PostgreSQL, its tables new. */
-export async function startPostgres(
-  isolation: PostgresStoreOptions["isolation"] = "row locks",
-): Promise<SharedServers> {
+export async function startPostgres(): Promise<SharedServers> {
   const postgres = await PostgresServer.start();
-  const options = { target: postgres.target(), deadlineMs: DEADLINE_MS, isolation };
+  const options = { target: postgres.target(), deadlineMs: DEADLINE_MS };
   return {
     env: { POSTGRES_URL: `postgres://headgate@127.0.0.1:${postgres.port}/postgres` },
     redis: [],

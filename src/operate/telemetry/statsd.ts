@@ -81,7 +81,7 @@ export class StatsdExporter {
   flush(): void {
     this.#collect();
     if (this.#stillWrites()) return;
-    this.#mend();
+    this.#reopen();
     for (const [name, delta] of this.#due) this.#link.client.increment(name + this.#suffix, delta);
     this.#last = this.#due;
     this.#due = new Map();
@@ -150,7 +150,7 @@ export class StatsdExporter {
       bufferFlushInterval: BUFFER_FLUSH_MS,
       globalTags: usesDogStatsd ? Object.fromEntries(extraTags) : {},
       includeDataDogTags: usesDogStatsd,
-      // hot-shots gives up for ever if a connection is refused within its first second; #mend opens a new one instead.
+      // hot-shots gives up for ever if a connection is refused within its first second; #reopen opens a new one instead.
       tcpGracefulErrorHandling: false,
       errorHandler: (error) => this.#fail(link, error.message),
     });
@@ -184,7 +184,7 @@ export class StatsdExporter {
   // Over TCP a server that was away gets what it missed: the failed flush is sent again on a new socket. What the
   // server had read before the connection broke counts twice, at most one flush. Over UDP nobody reports which packets
   // arrived: what is lost stays lost, and nothing counts twice.
-  #mend(): void {
+  #reopen(): void {
     if (!this.#link.hasFailed) return;
     if (this.#settings.statsdProtocol === "tcp") for (const [name, delta] of this.#last) this.#add(name, delta);
     this.#link.client.close(() => undefined);

@@ -14,8 +14,6 @@ export interface SessionSettings {
   readonly schema: string;
   /** Whether a payment waits until it is on the server's disk. */
   readonly waitsForDisk: boolean;
-  /** True: every call is one SERIALIZABLE transaction; false: READ COMMITTED, with rows locked by lock_buckets. */
-  readonly isSerializable: boolean;
   /** How long a statement waits for a locked row or table by default. */
   readonly lockTimeoutMs: number;
   readonly statementTimeoutMs: number;
@@ -126,7 +124,7 @@ function passwordOf({ password, passwordFile }: PostgresTarget): string | undefi
 function sessionStatement(session: SessionSettings): Statement {
   const parameters: Readonly<Record<string, string>> = {
     search_path: `"${session.schema}"`,
-    default_transaction_isolation: session.isSerializable ? "serializable" : "read committed",
+    default_transaction_isolation: "read committed",
     synchronous_commit: session.waitsForDisk ? "on" : "off",
     lock_timeout: String(session.lockTimeoutMs),
     statement_timeout: String(session.statementTimeoutMs),

@@ -42,8 +42,6 @@ export interface PostgresStoreOptions extends BatchingOptions {
   readonly connections?: number;
   /** Waits until a payment is on disk before it answers. Default: false, a crash may forget the last half second. */
   readonly waitsForDisk?: boolean;
-  /** How calls are isolated: rows locked in the order of their keys, or SERIALIZABLE. Default: row locks. */
-  readonly isolation?: "row locks" | "serializable";
   /** Deletes expired buckets. Default: true. */
   readonly sweeps?: boolean;
 }
@@ -190,12 +188,11 @@ export class PostgresBackend extends Intake<PostgresBatch> implements Backend {
   }
 
   #newLink(lockTimeoutMs: number, events: LinkEvents & { readonly onFree: () => void }): PostgresLink {
-    const { target, schema = "headgate", keyPrefix = "", waitsForDisk = false, isolation } = this.#options;
+    const { target, schema = "headgate", keyPrefix = "", waitsForDisk = false } = this.#options;
     const { clock, deadlineUs, patienceUs, silenceUsMax } = this.options;
     const session: SessionSettings = {
       schema,
       waitsForDisk,
-      isSerializable: isolation === "serializable",
       lockTimeoutMs,
       statementTimeoutMs: silenceUsMax / MICROS_PER_MILLI,
       idleTimeoutMs: Math.max(IDLE_MS_MIN, Math.ceil(Math.max(deadlineUs, patienceUs) / MICROS_PER_MILLI)),
@@ -211,19 +208,15 @@ export class PostgresBackend extends Intake<PostgresBatch> implements Backend {
   }
 
   /**
-   * How long somebody may keep a row before calls on it wait no longer. With row locks: long enough for ordinary calls to end, and
-   * short enough that calls in a batch with a row that is locked for longer are still answered. With SERIALIZABLE: as long as a call may last.
+   * How long somebody may keep a row before calls on it wait no longer: long enough for ordinary calls to end, and short
+   * enough that calls in a batch with a row that is locked for longer are still answered.
    */
   get #heldMs(): number {
-    const { deadlineUs, patienceUs } = this.options;
-    if (this.#options.isolation === "serializable")
-      return Math.ceil(Math.max(deadlineUs, patienceUs) / MICROS_PER_MILLI);
-    return Math.max(LITTLE_MS + 1, Math.floor(deadlineUs / (HELD_PER_DEADLINE * MICROS_PER_MILLI)));
+    return Math.max(LITTLE_MS + 1, Math.floor(this.options.deadlineUs / (HELD_PER_DEADLINE * MICROS_PER_MILLI)));
   }
 
   /** How long a call waits for a locked row or table at a time. */
   get #lockTimeoutMs(): number {
-    if (this.#options.isolation === "serializable") return this.#heldMs;
     return Math.max(LITTLE_MS, Math.floor(this.#heldMs / WAITS_PER_HELD));
   }
 

@@ -73,7 +73,7 @@ const KINDS = [
   { kind: "sliding log", limit: "requests_per_unit: 10, unit: minute, algorithm: sliding_log" },
 ];
 
-// Promise(operators): Operators' questions about buckets count as no call's.
+// Promise(operators): Operators' questions about buckets don't count as calls.
 test("questions about buckets count no descriptor as one that met no rule", async () => {
   const { rig, admin } = openRig(
     `global_limit: { requests_per_unit: 5, unit: hour }\n${one("requests_per_unit: 10, unit: minute")}`,
