@@ -40,8 +40,12 @@ test("the newest change of each caller is found, and nothing else", () => {
         expect(new Map([...table.entries()].map(([, row]) => [row.key, plain(row)]))).toEqual(model);
         for (const each of keys) {
           const domain = table.domain(each.domain);
-          const found = domain && table.find(each.domain, domain, descriptorOf(each), SKIPPED);
+          const found = domain && table.findRow(each.domain, domain, descriptorOf(each), SKIPPED);
           expect(found && plain(found)).toEqual(isFindable(each) ? model.get(keyText(each)) : undefined);
+          const plainly = new Descriptor();
+          for (const [name, value] of each.entries) plainly.addEntry(name, value);
+          const read = domain && table.find(each.domain, domain, plainly, new Set());
+          expect(read?.value).toBe(model.get(keyText(each))?.value);
         }
         const kept = [...model.values()].toSorted(() => ((order.next().value ?? 0) & 1) - 0.5);
         for (const [i, each] of kept.entries()) {

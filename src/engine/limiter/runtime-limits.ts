@@ -6,11 +6,11 @@ import { shownValue } from "../rules/bucket-key.ts";
 import { hidesValues } from "../rules/match.ts";
 import type { DomainRules, Rule } from "../rules/rule-set.ts";
 import { isInForce, type RuntimeLimit } from "../runtime/runtime-limit.ts";
-import type { DomainRows, RuntimeRow, RuntimeTable } from "../runtime/runtime-table.ts";
+import type { DomainRows, ReadValue, RuntimeRow, RuntimeTable } from "../runtime/runtime-table.ts";
 import { apply } from "./applied-limit.ts";
 import type { AppliedLimit, CallerLimits } from "./call.ts";
 
-/** Most limits at run time that are kept applied to a rule: some 600 bytes each, unless callers on one plan share them. */
+/** Most values that are kept applied to a rule: some 600 bytes each. */
 const KEPT_MAX = 16_384;
 
 /** Finds and applies, one call at a time. */
@@ -18,13 +18,11 @@ export class RuntimeLimits implements CallerLimits {
   readonly table: RuntimeTable;
   readonly #clock: Clock;
   readonly #hiddenDescriptor = new Descriptor();
-  /** By descriptor of the latest call: its row, if that does something. */
-  readonly #found: (RuntimeRow | undefined)[] = [];
+  /** By descriptor of the latest call: what is set for it, if that does something. */
+  readonly #found: (ReadValue | undefined)[] = [];
   foundUs = 0;
-  /** Rows that have something applied. */
-  readonly #applied: RuntimeRow[] = [];
-  /** By value: callers on one plan have the same text. */
-  readonly #byValue = new Map<string, AppliedLimit>();
+  /** Values that have something applied. */
+  readonly #applied: ReadValue[] = [];
 
   constructor(table: RuntimeTable, clock: Clock) {
     this.table = table;
@@ -37,8 +35,8 @@ export class RuntimeLimits implements CallerLimits {
     let isFound = false;
     this.foundUs = 0;
     for (let i = 0; i < descriptorCount; i++) {
-      const row = this.#row(rules, domain, descriptors[i] as Descriptor);
-      this.#found[i] = row?.limit !== undefined && this.#isInForce(row.limit) ? row : undefined;
+      const read = this.#read(rules, domain, descriptors[i] as Descriptor);
+      this.#found[i] = read?.limit !== undefined && this.#isInForce(read.limit) ? read : undefined;
       isFound ||= this.#found[i] !== undefined;
     }
     return isFound;
@@ -49,10 +47,10 @@ export class RuntimeLimits implements CallerLimits {
   }
 
   of(index: number, rule: Rule): AppliedLimit | undefined {
-    const row = this.#found[index];
-    if (row?.limit === undefined) return undefined;
-    const known = row.applied as AppliedLimit | undefined;
-    return known?.of === rule ? known : this.#apply(row, row.limit, rule);
+    const read = this.#found[index];
+    if (read?.limit === undefined) return undefined;
+    const known = read.applied as AppliedLimit | undefined;
+    return known?.of === rule ? known : this.#apply(read, read.limit, rule);
   }
 
   /** The store's clock, in microseconds. */
@@ -63,7 +61,11 @@ export class RuntimeLimits implements CallerLimits {
   /** The row of a descriptor's caller, whether or not it does anything. */
   row(rules: DomainRules, descriptor: Descriptor): RuntimeRow | undefined {
     const domain = this.table.domain(rules.domain);
-    return domain === undefined ? undefined : this.#row(rules, domain, descriptor);
+    if (domain === undefined) return undefined;
+    const rowOf = (each: Descriptor) => this.table.findRow(rules.domain, domain, each, rules.costEntries);
+    if (!this.#mayBeHidden(domain, descriptor)) return rowOf(descriptor);
+    const [first, second] = this.#spellings(rules, descriptor);
+    return rowOf(first) ?? rowOf(second);
   }
 
   #isInForce(limit: RuntimeLimit): boolean {
@@ -71,19 +73,25 @@ export class RuntimeLimits implements CallerLimits {
     return isInForce(limit, this.foundUs);
   }
 
-  /** The row: as the rules show the descriptor's values now, or as they did before an edit. */
-  #row(rules: DomainRules, domain: DomainRows, descriptor: Descriptor): RuntimeRow | undefined {
+  #read(rules: DomainRules, domain: DomainRows, descriptor: Descriptor): ReadValue | undefined {
     const { costEntries } = rules;
-    // Hashing costs more than all the rest, so it is left out for keys without hidden values.
-    const mayBeHidden = domain.hidden.size > 0 && domain.hidden.has(descriptor.keys[0] as string);
-    if (!mayBeHidden) return this.table.find(rules.domain, domain, descriptor, costEntries);
-    const [first, second] = hidesValues(rules, descriptor)
-      ? [this.#hidden(descriptor), descriptor]
-      : [descriptor, this.#hidden(descriptor)];
+    if (!this.#mayBeHidden(domain, descriptor)) return this.table.find(rules.domain, domain, descriptor, costEntries);
+    const [first, second] = this.#spellings(rules, descriptor);
     return (
       this.table.find(rules.domain, domain, first, costEntries) ??
       this.table.find(rules.domain, domain, second, costEntries)
     );
+  }
+
+  /** Hashing costs more than all the rest, so it is left out for keys without hidden values. */
+  #mayBeHidden({ hidden }: DomainRows, { keys }: Descriptor): boolean {
+    return hidden.size > 0 && hidden.has(keys[0] as string);
+  }
+
+  /** The descriptor as the rules show its values now, and as they did before an edit. */
+  #spellings(rules: DomainRules, descriptor: Descriptor): readonly [Descriptor, Descriptor] {
+    const hidden = this.#hidden(descriptor);
+    return hidesValues(rules, descriptor) ? [hidden, descriptor] : [descriptor, hidden];
   }
 
   /** The descriptor with its values hidden. */
@@ -94,17 +102,14 @@ export class RuntimeLimits implements CallerLimits {
     return this.#hiddenDescriptor;
   }
 
-  #apply(row: RuntimeRow, limit: RuntimeLimit, rule: Rule): AppliedLimit {
-    let applied = this.#byValue.get(row.value);
-    if (applied?.of !== rule) applied = apply(limit, rule);
+  #apply(read: ReadValue, limit: RuntimeLimit, rule: Rule): AppliedLimit {
+    const applied = apply(limit, rule);
     if (this.#applied.length >= KEPT_MAX) {
       for (const each of this.#applied) each.applied = undefined;
       this.#applied.length = 0;
-      this.#byValue.clear();
     }
-    row.applied = applied;
-    this.#applied.push(row);
-    this.#byValue.set(row.value, applied);
+    if (read.applied === undefined) this.#applied.push(read);
+    read.applied = applied;
     return applied;
   }
 }

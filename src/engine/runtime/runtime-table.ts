@@ -1,5 +1,6 @@
-// The limits at run time of a process: the newest change of each caller, ended and unset ones included. Calls find them by a hash of their
-// domain and values, without making anything. `digest` tells whether two tables, or a table and a store, are equal.
+// The limits at run time of a process: the newest change of each caller, ended and unset ones included. Calls find them without
+// making anything, and most with few looks at memory, which is what callers who take turns wait for (bench/micro/runtime-limits.mjs). `digest`
+// tells whether two tables, or a table and a store, are equal.
 
 import type { LongWork } from "../../base/long-work.ts";
 import type { Descriptor } from "../domain/request.ts";
@@ -11,6 +12,8 @@ const READ_MAX = 1_024;
 const BITS = 1 << 20;
 /** Characters at the end of a value that choose its bit. */
 const BIT_CHARS = 8;
+/** Parts of a key with one entry. */
+const ONE_ENTRY = 3;
 /** A hidden value (rules/bucket-key.ts). */
 export const HIDDEN = /^%#[\w-]{43}$/;
 
@@ -18,24 +21,27 @@ export const HIDDEN = /^%#[\w-]{43}$/;
 export class RuntimeRow implements KeptLimit {
   /** The domain, then keys and values in turn; a key that can't be read is a single text. */
   readonly parts: readonly string[];
-  readonly value: string;
-  /** Undefined if the value can't be read: then it does nothing. */
-  readonly limit: RuntimeLimit | undefined;
+  readonly read: ReadValue;
   readonly atUs: number;
   readonly mark: number;
   /** The next with the same hash. */
   next: RuntimeRow | undefined;
-  /** What limiter/runtime-limits.ts makes of it, until it forgets that. */
-  applied: unknown;
 
-  constructor(parts: readonly string[], { atUs, mark }: KeptLimit, { value, limit }: ReadValue) {
+  constructor(parts: readonly string[], { atUs, mark }: KeptLimit, read: ReadValue) {
     this.parts = parts;
-    this.value = value;
-    this.limit = limit;
+    this.read = read;
     this.atUs = atUs;
     this.mark = mark;
     this.next = undefined;
-    this.applied = undefined;
+  }
+
+  get value(): string {
+    return this.read.value;
+  }
+
+  /** Undefined if the value can't be read: then it does nothing. */
+  get limit(): RuntimeLimit | undefined {
+    return this.read.limit;
   }
 
   get key(): string {
@@ -43,9 +49,15 @@ export class RuntimeRow implements KeptLimit {
   }
 }
 
-interface ReadValue {
+/** A value; callers on one plan, with one entry of the same key, share it. */
+export interface ReadValue {
+  /** Of these callers; empty if they have several entries. */
+  readonly domain: string;
+  readonly key: string;
   readonly value: string;
   readonly limit: RuntimeLimit | undefined;
+  /** What limiter/runtime-limits.ts makes of it, until it forgets that. */
+  applied: unknown;
 }
 
 /** Rows of one domain. */
@@ -63,6 +75,8 @@ export class RuntimeTable {
   #read = new Map<string, ReadValue>();
   /** Empty until there is a row. */
   #lastValues = new Int32Array();
+  /** By last value: what the only row with it says if that has one entry, else how many there are. */
+  readonly #byLast = new Map<string, ReadValue | number>();
   /** Number of callers, those with ended and unset limits included. */
   size = 0;
   /** The sum of all marks. */
@@ -77,19 +91,34 @@ export class RuntimeTable {
     return this.#domains.size === 0 ? undefined : this.#domains.get(name);
   }
 
-  /** The row of the descriptor, without entries whose keys are in `skipped`. Allocates nothing. */
-  find(domain: string, { hash }: DomainRows, descriptor: Descriptor, skipped: ReadonlySet<string>) {
+  /** What is kept for the descriptor, without entries whose keys are in `skipped`. */
+  find(domain: string, of: DomainRows, descriptor: Descriptor, skipped: ReadonlySet<string>): ReadValue | undefined {
+    const { keys, values, entryCount } = descriptor;
+    if (skipped.size > 0 || entryCount !== 1) return this.findRow(domain, of, descriptor, skipped)?.read;
+    if (!this.#isLastValue(values[0] as string)) return undefined;
+    const only = this.#byLast.get(values[0] as string);
+    if (typeof only === "number") return this.findRow(domain, of, descriptor, skipped)?.read;
+    return only?.key === keys[0] && only?.domain === domain ? only : undefined;
+  }
+
+  /** The descriptor's row. */
+  findRow(domain: string, { hash }: DomainRows, descriptor: Descriptor, skipped: ReadonlySet<string>) {
     const { keys, values, entryCount } = descriptor;
     let last = entryCount - 1;
     while (last > 0 && skipped.size > 0 && skipped.has(keys[last] as string)) last--;
-    const bit = bitOf(values[last] ?? "");
-    if (((this.#lastValues[bit >>> 5] as number) & (1 << (bit & 31))) === 0) return undefined;
+    if (!this.#isLastValue(values[last] ?? "")) return undefined;
     let found = hash;
     for (let i = 0; i < entryCount; i++)
       if (skipped.size === 0 || !skipped.has(keys[i] as string)) found = hashPart(found, values[i] as string);
     let row = this.#rows.get(found);
     while (row !== undefined && !isOf(row.parts, domain, descriptor, skipped)) row = row.next;
     return row;
+  }
+
+  /** False if no row has this last value. */
+  #isLastValue(value: string): boolean {
+    const bit = bitOf(value);
+    return ((this.#lastValues[bit >>> 5] as number) & (1 << (bit & 31))) !== 0;
   }
 
   get(key: string): RuntimeRow | undefined {
@@ -101,7 +130,7 @@ export class RuntimeTable {
     const parts = partsOf(kept.key);
     const known = this.#find(parts);
     if (known !== undefined && !isNewer(kept, known)) return known;
-    const row = new RuntimeRow(parts, kept, this.#readValue(kept.value));
+    const row = new RuntimeRow(parts, kept, this.#readValue(kept.value, parts));
     const hash = hashOf(parts);
     const first = this.#rows.get(hash);
     row.next = known === undefined ? first : without(first, known);
@@ -143,8 +172,14 @@ export class RuntimeTable {
     return row;
   }
 
-  #count({ parts, mark }: RuntimeRow, by: 1 | -1): void {
+  #count(row: RuntimeRow, by: 1 | -1): void {
+    const { parts, mark } = row;
     const [name = ""] = parts;
+    const last = parts.at(-1) ?? "";
+    const others = this.#byLast.get(last) ?? 0;
+    const count = (typeof others === "number" ? others : 1) + by;
+    if (count === 0) this.#byLast.delete(last);
+    else this.#byLast.set(last, others === 0 && parts.length === ONE_ENTRY ? row.read : count);
     const domain = this.#domains.get(name) ?? { hash: hashPart(0, name), rows: 0, hidden: new Map() };
     domain.rows += by;
     if (parts.some((part) => HIDDEN.test(part))) {
@@ -160,12 +195,14 @@ export class RuntimeTable {
     this.digest = (this.digest + by * mark + MARKS) % MARKS;
   }
 
-  #readValue(value: string): ReadValue {
-    const known = this.#read.get(value);
+  #readValue(value: string, parts: readonly string[]): ReadValue {
+    const [domain = "", key = ""] = parts.length === ONE_ENTRY ? parts : [];
+    const text = JSON.stringify([domain, key, value]);
+    const known = this.#read.get(text);
     if (known !== undefined) return known;
     if (this.#read.size >= READ_MAX) this.#read = new Map();
-    const read = { value, limit: readValue(value) };
-    this.#read.set(value, read);
+    const read = { domain, key, value, limit: readValue(value), applied: undefined };
+    this.#read.set(text, read);
     return read;
   }
 }
