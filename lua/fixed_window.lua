@@ -1,38 +1,55 @@
--- Fixed window: one count per clock-aligned window. Windows are aligned to the Unix epoch, so all processes and all stores agree on them.
+-- Fixed window: one count per clock-aligned window. Windows are aligned to the Unix epoch, so all processes and all
+-- stores agree on them. The twin of src/engine/algorithms/fixed-window.ts.
 -- state     two doubles: start of the window, and its count
 -- lifetime  until the window ends
 -- used      the count
 -- at_us     start of the window
 
--- PIECE read
-is_sound = #text == 16
-if is_sound then at_us, used = unpack_numbers('<dd', text) end
-is_sound = is_sound and at_us >= 0 and at_us <= EXACT_MAX and at_us % (seconds * TICKS) == 0
-  and used >= 0 and used <= AMOUNT_MAX and used % 1 == 0
+local function fixed_window()
+  local shared = windows()
 
--- PIECE advance
-local window_us = seconds * TICKS
-local aligned_us = floor(now_us / window_us) * window_us
-if at_us > now_us then
-  is_redated = at_us - now_us > min(window_us, SKEW_US_MAX)
-  if is_redated then at_us = aligned_us end
-elseif at_us ~= aligned_us then
-  at_us, used = aligned_us, 0
+  local function us_to_next(state, limit, now_us)
+    return state.at_us + limit.window_seconds * TICKS - now_us
+  end
+
+  return {
+    pay = shared.pay,
+    post_pay = shared.post_pay,
+    refund = shared.refund,
+
+    read = function(state, text, limit)
+      if #text ~= 16 then return false end
+      local at_us, used = unpack_numbers('<dd', text)
+      state.at_us, state.used = at_us, used
+      return shared.is_whole(at_us, EXACT_MAX) and at_us % (limit.window_seconds * TICKS) == 0 and shared.is_whole(used, AMOUNT_MAX)
+    end,
+
+    clear = function(state, limit, now_us)
+      state.at_us, state.used = shared.start_us(limit, now_us), 0
+    end,
+
+    advance = function(state, limit, now_us)
+      local start_us = shared.start_us(limit, now_us)
+      if state.at_us == start_us then return false end
+      if state.at_us > now_us then return shared.redate_if_too_late(state, limit, start_us, now_us) end
+      state.at_us, state.used = start_us, 0
+      return false
+    end,
+
+    judge = function(state, limit, cost, now_us)
+      return shared.judge_count(state, limit, cost, us_to_next(state, limit, now_us))
+    end,
+
+    give_back = function(state, limit, cost, paid_at_us)
+      if shared.start_us(limit, paid_at_us) == state.at_us then shared.refund(state, limit, cost) end
+    end,
+
+    report = function(state, limit, now_us)
+      return shared.report_count(state, limit, us_to_next(state, limit, now_us))
+    end,
+
+    write = function(state)
+      return state.used > 0 and pack_numbers('<dd', state.at_us, state.used)
+    end,
+  }
 end
-
--- PIECE judge
-if cost > amount then
-  outcome = OUTCOME_NEVER
-elseif used + cost > amount then
-  outcome, wait_us = OUTCOME_OVER, at_us + seconds * TICKS - now_us
-end
-
--- PIECE give_back
-if mode == MODE_REFUND or floor(paid_at_us / (seconds * TICKS)) * seconds * TICKS == at_us then used = max(0, used - cost) end
-
--- PIECE report
-remaining = amount - used
-if used > 0 then reset_us = at_us + seconds * TICKS - now_us end
-
--- PIECE write
-if used > 0 then text = pack_numbers('<dd', at_us, used) end

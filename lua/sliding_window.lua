@@ -1,63 +1,89 @@
--- Sliding window: the count of the current clock-aligned window, plus the count of the previous one weighted by the part of it that a
--- window ending now still covers.
+-- Sliding window: the count of the current clock-aligned window, plus the count of the previous one weighted by the
+-- part of it that a window ending now still covers. The twin of src/engine/algorithms/sliding-window.ts.
 -- state     three doubles: start of the current window, its count, the count of the previous one
 -- lifetime  until neither count has any weight
 -- used      the count of the current window
 -- at_us     its start
--- rest      the count of the previous window
+-- previous  the count of the previous window
 
--- PIECE read
-is_sound = #text == 24
-if is_sound then at_us, used, rest = unpack_numbers('<ddd', text) end
-is_sound = is_sound and at_us >= 0 and at_us <= EXACT_MAX and at_us % (seconds * TICKS) == 0
-  and used >= 0 and used <= AMOUNT_MAX and used % 1 == 0 and rest >= 0 and rest <= AMOUNT_MAX and rest % 1 == 0
+local function sliding_window()
+  local shared = windows()
 
--- PIECE advance
-local window_us = seconds * TICKS
-local aligned_us = floor(now_us / window_us) * window_us
-if at_us > now_us then
-  is_redated = at_us - now_us > min(window_us, SKEW_US_MAX)
-  if is_redated then at_us = aligned_us end
-elseif at_us == aligned_us - window_us then
-  at_us, used, rest = aligned_us, 0, used
-elseif at_us ~= aligned_us then
-  at_us, used, rest = aligned_us, 0, 0
-end
-
--- PIECE covered
--- The weighted count of the previous window, in millionths. A tick has as many microseconds as the window has seconds.
-local covered = rest * (TICKS - max(0, floor((now_us - at_us) / seconds)))
-
--- PIECE judge
--- INSERT covered
-local room = amount - used - cost
-if cost > amount then
-  outcome = OUTCOME_NEVER
-elseif covered > room * TICKS then
-  local ticks
-  if room >= 0 then
-    ticks = TICKS - floor(room * TICKS / rest)
-  else
-    ticks = TICKS + max(0, TICKS - floor((amount - cost) * TICKS / used))
+  -- The count of the previous window, weighted, in millionths. A tick has as many microseconds as the window has
+  -- seconds.
+  local function weighted(state, limit, now_us)
+    local elapsed_us = now_us - state.at_us
+    local elapsed_ticks = elapsed_us > 0 and floor(elapsed_us / limit.window_seconds) or 0
+    return state.previous * (TICKS - elapsed_ticks)
   end
-  outcome, wait_us = OUTCOME_OVER, at_us + ticks * seconds - now_us
+
+  -- Ticks from the window's start until a cost fits that does not fit now. `left` is amount - cost, `room` is amount -
+  -- current - cost.
+  local function first_tick_with_room(state, left, room)
+    -- The cost fits with the current count, so the previous one has to fade. It is above 0, or the cost would fit now.
+    if room >= 0 then return TICKS - floor(room * TICKS / state.previous) end
+    -- Otherwise the current count must become the previous one and fade in turn.
+    return TICKS + max(0, TICKS - floor(left * TICKS / state.used))
+  end
+
+  return {
+    pay = shared.pay,
+    post_pay = shared.post_pay,
+
+    read = function(state, text, limit)
+      if #text ~= 24 then return false end
+      local at_us, used, previous = unpack_numbers('<ddd', text)
+      state.at_us, state.used, state.previous = at_us, used, previous
+      return shared.is_whole(at_us, EXACT_MAX) and at_us % (limit.window_seconds * TICKS) == 0
+        and shared.is_whole(used, AMOUNT_MAX) and shared.is_whole(previous, AMOUNT_MAX)
+    end,
+
+    clear = function(state, limit, now_us)
+      state.at_us, state.used, state.previous = shared.start_us(limit, now_us), 0, 0
+    end,
+
+    advance = function(state, limit, now_us)
+      local start_us = shared.start_us(limit, now_us)
+      if state.at_us == start_us then return false end
+      if state.at_us > now_us then return shared.redate_if_too_late(state, limit, start_us, now_us) end
+      state.previous = state.at_us == start_us - limit.window_seconds * TICKS and state.used or 0
+      state.at_us, state.used = start_us, 0
+      return false
+    end,
+
+    judge = function(state, limit, cost, now_us)
+      local amount = limit.amount
+      local room = amount - state.used - cost
+      if cost > amount then return OUTCOME_NEVER, 0 end
+      if weighted(state, limit, now_us) <= room * TICKS then return OUTCOME_ROOM, 0 end
+      local tick = first_tick_with_room(state, amount - cost, room)
+      return OUTCOME_OVER, state.at_us + tick * limit.window_seconds - now_us
+    end,
+
+    refund = function(state, _, cost)
+      local from_current = min(state.used, cost)
+      state.used = state.used - from_current
+      state.previous = max(0, state.previous - (cost - from_current))
+    end,
+
+    give_back = function(state, limit, cost, paid_at_us)
+      local start_us = shared.start_us(limit, paid_at_us)
+      if start_us == state.at_us then
+        state.used = max(0, state.used - cost)
+      elseif start_us == state.at_us - limit.window_seconds * TICKS then
+        state.previous = max(0, state.previous - cost)
+      end
+    end,
+
+    report = function(state, limit, now_us)
+      local left = (limit.amount - state.used) * TICKS - weighted(state, limit, now_us)
+      local windows_left = state.used > 0 and 2 or state.previous > 0 and 1 or 0
+      local reset_us = windows_left > 0 and state.at_us + windows_left * limit.window_seconds * TICKS - now_us or 0
+      return max(0, floor(left / TICKS)), reset_us
+    end,
+
+    write = function(state)
+      return (state.used > 0 or state.previous > 0) and pack_numbers('<ddd', state.at_us, state.used, state.previous)
+    end,
+  }
 end
-
--- PIECE give_back
-local current, previous = 0, 0 -- what is given back of each count
-if mode == MODE_REFUND then
-  current, previous = min(cost, used), max(0, cost - used)
-else
-  local paid_in_us = floor(paid_at_us / (seconds * TICKS)) * seconds * TICKS
-  if paid_in_us == at_us then current = cost elseif paid_in_us == at_us - seconds * TICKS then previous = cost end
-end
-if min(previous, rest) > 0 then rest, working[slot + OPENED] = max(0, rest - previous), CHANGED end
-used = max(0, used - current)
-
--- PIECE report
--- INSERT covered
-remaining = floor(((amount - used) * TICKS - covered) / TICKS)
-if used > 0 or rest > 0 then reset_us = at_us + (used > 0 and 2 or 1) * seconds * TICKS - now_us end
-
--- PIECE write
-if used > 0 or rest > 0 then text = pack_numbers('<ddd', at_us, used, rest) end

@@ -1,103 +1,131 @@
--- Token bucket: spending is a debt that `amount` tokens per window pay off. A cost has room while debt + cost <= burst.
--- state     two doubles: debt in millionths of a token, and the time up to which whole ticks were paid off; no state: no debt
+-- Token bucket: `amount` tokens return per window, up to `burst`. The state is a debt: what was paid and has not returned
+-- yet, in millionths of a token. A cost has room while debt and cost together do not exceed the burst.
+-- The twin of src/engine/algorithms/token-bucket.ts.
+-- state     two doubles: debt, and the time up to which whole ticks were paid off; no state: no debt
 -- lifetime  until the debt is paid off
 -- used      the debt
--- rest      refill of the part of a tick since at_us, in millionths; the debt at now is used - rest
--- A tick has as many microseconds as the window has seconds, and pays off `amount` millionths. The refill of the part of a tick is
--- counted wherever the debt is read, so nothing comes late or is rounded away.
+-- at_us     the time up to which whole ticks were paid off
+-- refill    what the part of a tick since at_us has paid off: the debt at now is used - refill. It is counted wherever the
+--           debt is read, so nothing comes late or is rounded away
+-- A tick has as many microseconds as the window has seconds, and pays off `amount` millionths.
 
--- 2^13. Products that could pass 2^53 are computed in two parts, as in src/engine/domain/limit.ts.
-local HALF = 8192
+local function token_bucket()
+  -- 2^13. Products that could pass 2^53 are computed in two parts, as in src/engine/domain/limit.ts.
+  local HALF = 8192
 
--- PIECE read
-is_sound = #text == 16
-if is_sound then used, at_us = unpack_numbers('<dd', text) end
-is_sound = is_sound and used >= 0 and used <= EXACT_MAX and used % 1 == 0 and at_us >= 0 and at_us <= EXACT_MAX and at_us % 1 == 0
-
--- PIECE advance
-if at_us > now_us then
-  is_redated = at_us - now_us > min(seconds * TICKS, SKEW_US_MAX)
-  if is_redated then at_us = now_us end
-else
-  local ticks = floor((now_us - at_us) / seconds)
-  if amount > 0 and ticks >= ceil(used / amount) then
-    used = 0
-  else
-    used, at_us = used - ticks * amount, at_us + ticks * seconds
+  -- Millionths of a token that return in `us` microseconds, which are less than a tick; rounded down.
+  local function refill_within_tick(us, amount, window_seconds)
+    if us * amount <= EXACT_MAX then return floor(us * amount / window_seconds) end
+    local whole = floor(amount / window_seconds)
+    return us * whole + floor(us * (amount - whole * window_seconds) / window_seconds)
   end
-end
-local us, refill = now_us - at_us, 0
-if used > 0 and us > 0 then
-  -- INSERT refill
-end
-rest = refill
--- INSERT fill
 
--- PIECE refill
--- Sets `refill` to the millionths that return in `us`, which is less than a tick; rounded down.
-if us * amount <= EXACT_MAX then
-  refill = floor(us * amount / seconds)
-else
-  local per_us = floor(amount / seconds)
-  refill = us * per_us + floor(us * (amount - per_us * seconds) / seconds)
-end
-
--- PIECE wait
--- Sets `us` to the microseconds from now until `debt` has returned, rounded up, at most WAIT_US_MAX; to a window if nothing returns.
-local us = WAIT_US_MAX
-if amount == 0 then
-  us = seconds * TICKS
-else
-  local ticks = floor(debt / amount)
-  if ticks * seconds < WAIT_US_MAX then
-    local part = debt - ticks * amount
-    if part * seconds <= EXACT_MAX then
-      us = ceil(part * seconds / amount)
-    else
-      local high = floor(seconds / HALF)
-      local high_us = floor(part * high / amount)
-      us = high_us * HALF + ceil(((part * high - high_us * amount) * HALF + part * (seconds - high * HALF)) / amount)
-    end
-    us = ticks * seconds + us
-    us = us < WAIT_US_MAX and min(WAIT_US_MAX, us + at_us - now_us) or WAIT_US_MAX
+  -- ceil(rest x window_seconds / amount), for `rest` below `amount`.
+  local function us_within_tick(rest, amount, window_seconds)
+    if rest * window_seconds <= EXACT_MAX then return ceil(rest * window_seconds / amount) end
+    local high = floor(window_seconds / HALF)
+    local us = floor(rest * high / amount)
+    return us * HALF + ceil(((rest * high - us * amount) * HALF + rest * (window_seconds - high * HALF)) / amount)
   end
-end
 
--- PIECE fill
--- Makes a bucket without debt a full one, to which nothing returns: its time begins now.
-if used <= rest then used, at_us, rest = 0, max(at_us, now_us), 0 end
+  -- Microseconds until `debt` has returned, at most WAIT_US_MAX; a window's length if the limit has no refill.
+  local function us_until_worked_off(debt, state, limit, now_us)
+    local amount, window_seconds = limit.amount, limit.window_seconds
+    if amount == 0 then return window_seconds * TICKS end
+    local ticks = floor(debt / amount)
+    if ticks * window_seconds >= WAIT_US_MAX then return WAIT_US_MAX end
+    local us = ticks * window_seconds + us_within_tick(debt - ticks * amount, amount, window_seconds)
+    return us < WAIT_US_MAX and min(WAIT_US_MAX, us + state.at_us - now_us) or WAIT_US_MAX
+  end
 
--- PIECE judge
-local excess = used + cost * TICKS - burst * TICKS
-if cost > burst then
-  outcome = OUTCOME_NEVER
-elseif excess > rest then
-  local debt = excess
-  -- INSERT wait
-  outcome, wait_us = OUTCOME_OVER, us
-end
+  -- Makes a bucket without debt a full one, to which nothing returns: its time begins now.
+  local function fill_if_paid_off(state, now_us)
+    if state.used <= state.refill then state.used, state.at_us, state.refill = 0, max(state.at_us, now_us), 0 end
+  end
 
--- PIECE give_back
-local debt = mode == MODE_TAKE_OFF and cost or cost * TICKS
-if mode == MODE_GIVE_BACK and now_us > paid_at_us and amount > 0 then
-  -- Refill since the payment is not given back: without the payment the bucket may have been full, and would have got no refill.
-  local ticks, refill = floor((now_us - paid_at_us) / seconds), 0
-  local us = now_us - paid_at_us - ticks * seconds
-  -- INSERT refill
-  debt = debt - ticks * amount - refill - 1
-end
-if debt > 0 then
-  used = max(0, used - debt)
-  -- INSERT fill
-end
+  local function take_off(state, debt, now_us)
+    state.used = max(0, state.used - debt)
+    fill_if_paid_off(state, now_us)
+  end
 
--- PIECE report
-remaining = floor((burst * TICKS - (used - rest)) / TICKS)
-if used > 0 then
-  local debt = used
-  -- INSERT wait
-  reset_us = us
-end
+  return {
+    take_off = take_off,
 
--- PIECE write
-if used > 0 then text = pack_numbers('<dd', used, at_us) end
+    read = function(state, text)
+      if #text ~= 16 then return false end
+      local used, at_us = unpack_numbers('<dd', text)
+      state.used, state.at_us = used, at_us
+      return used >= 0 and used <= EXACT_MAX and used % 1 == 0 and at_us >= 0 and at_us <= EXACT_MAX and at_us % 1 == 0
+    end,
+
+    clear = function(state, _, now_us)
+      state.used, state.at_us, state.refill = 0, now_us, 0
+    end,
+
+    advance = function(state, limit, now_us)
+      local used, at_us, amount, window_seconds = state.used, state.at_us, limit.amount, limit.window_seconds
+      local is_redated = at_us > now_us and at_us - now_us > min(window_seconds * TICKS, SKEW_US_MAX)
+      if is_redated then
+        at_us = now_us
+      elseif at_us < now_us then
+        local ticks = floor((now_us - at_us) / window_seconds)
+        if amount > 0 and ticks >= used / amount then
+          used = 0
+        else
+          -- The product is below the debt, so it can't pass 2^53.
+          used, at_us = used - ticks * amount, at_us + ticks * window_seconds
+        end
+      end
+      state.used, state.at_us = used, at_us
+      state.refill = now_us > at_us and refill_within_tick(now_us - at_us, amount, window_seconds) or 0
+      fill_if_paid_off(state, now_us)
+      return is_redated
+    end,
+
+    judge = function(state, limit, cost, now_us)
+      local excess = state.used + cost * TICKS - limit.burst * TICKS
+      if cost > limit.burst then return OUTCOME_NEVER, 0 end
+      if excess <= state.refill then return OUTCOME_ROOM, 0 end
+      return OUTCOME_OVER, us_until_worked_off(excess, state, limit, now_us)
+    end,
+
+    pay = function(state, cost)
+      state.used = state.used + cost * TICKS
+    end,
+
+    -- A larger debt than debt_max (after an edit) stays.
+    post_pay = function(state, limit, cost)
+      local debt_max = limit.debt_max * TICKS + state.refill
+      if state.used > debt_max then return cost end
+      local debt = state.used + cost * TICKS
+      state.used = min(debt, debt_max)
+      return ceil((debt - state.used) / TICKS)
+    end,
+
+    refund = function(state, _, cost, now_us)
+      take_off(state, cost * TICKS, now_us)
+    end,
+
+    -- Refill since the payment is not given back: without the payment the bucket may have been full, and would have got
+    -- no refill.
+    give_back = function(state, limit, cost, paid_at_us, now_us)
+      local debt, us, amount, window_seconds = cost * TICKS, now_us - paid_at_us, limit.amount, limit.window_seconds
+      if us > 0 and amount > 0 then
+        local ticks = floor(us / window_seconds)
+        debt = debt - ticks * amount - refill_within_tick(us - ticks * window_seconds, amount, window_seconds) - 1
+      end
+      if debt > 0 then take_off(state, debt, now_us) end
+    end,
+
+    report = function(state, limit, now_us)
+      local used = state.used
+      if used == 0 then return limit.burst, 0 end
+      local left = limit.burst * TICKS - (used - state.refill)
+      return left > 0 and floor(left / TICKS) or 0, us_until_worked_off(used, state, limit, now_us)
+    end,
+
+    write = function(state)
+      return state.used > 0 and pack_numbers('<dd', state.used, state.at_us)
+    end,
+  }
+end

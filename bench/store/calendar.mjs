@@ -14,7 +14,7 @@ import { TakeGroup } from "../../dist/engine/domain/take.js";
 import { limitKeySuffix } from "../../dist/engine/rules/bucket-key.js";
 import { calendarKey, calendarWindows } from "../../dist/engine/rules/calendar.js";
 import { MemoryStore } from "../../dist/stores/memory/memory-store.js";
-import { loadScript } from "../../dist/stores/redis/scripts.js";
+import { loadScripts } from "../../dist/stores/redis/scripts.js";
 import { cpuMicrosOf } from "../harness/cpu-time.mjs";
 import { payHit } from "../harness/pay-hit.mjs";
 import { clientFor, startPostgres } from "../harness/postgres.mjs";
@@ -48,7 +48,7 @@ const kinds = [
 
 const redis = await startRedis();
 const client = new Redis(redis.port, "127.0.0.1");
-const { text } = loadScript();
+const { text } = loadScripts().takes;
 const sha = await client.script("LOAD", text);
 const postgres = await startPostgres();
 // Makes the tables.

@@ -11,7 +11,7 @@ import { printTable } from "../harness/report.mjs";
 
 const folder = resolve(process.argv[2] ?? ".");
 const load = (path) => import(pathToFileURL(`${folder}/dist/${path}`).href);
-const { loadScript } = await load("stores/redis/scripts.js");
+const { loadScripts } = await load("stores/redis/scripts.js");
 const { packNumbers, RedisBatch } = await load("stores/redis/redis-batch.js");
 const { GROUP_WEIGHT_MAX, LOG_WEIGHT, Mode, TakeGroup } = await load("engine/domain/take.js");
 const { hashBucketKey } = await load("engine/domain/key-bytes.js");
@@ -35,7 +35,7 @@ const LIMIT = {
 
 const redis = await startRedis();
 const client = new Redis(redis.port, "127.0.0.1");
-const { text } = loadScript();
+const { text } = loadScripts().takes;
 const rows = [];
 try {
   const logs = logsPerCall();

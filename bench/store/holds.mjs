@@ -14,7 +14,7 @@ const { hashBucketKey } = await loadDist("engine/domain/key-bytes.js");
 const { LimitStats } = await loadDist("engine/domain/stats.js");
 const { MemoryStore } = await loadDist("stores/memory/memory-store.js");
 const { RedisBatch } = await loadDist("stores/redis/redis-batch.js");
-const { loadScript } = await loadDist("stores/redis/scripts.js");
+const { loadScripts } = await loadDist("stores/redis/scripts.js");
 
 const KEYS = 10_000;
 const ROUNDS = 40;
@@ -107,7 +107,7 @@ function bytesRow() {
 async function redisRows() {
   const server = await startRedis();
   const client = new Redis(server.port, "127.0.0.1");
-  const script = loadScript();
+  const scripts = loadScripts();
   try {
     const micros = async (groups) => {
       const batch = new RedisBatch();
@@ -116,7 +116,7 @@ async function redisRows() {
         .encode(clock.us, { latestOf: () => 0, bucketTimeUs: () => clock.us })
         .map((text) => Buffer.from(text, "latin1"));
       await client.config("RESETSTAT");
-      await client.eval(script.text, ...args);
+      await client.eval(scripts[batch.script].text, ...args);
       const info = await client.info("commandstats");
       return Number(/cmdstat_eval:calls=\d+,usec=(\d+)/.exec(info)?.[1]) / groups.length;
     };
@@ -152,8 +152,7 @@ async function redisRows() {
 async function endingRow({ name, limit }) {
   const server = await startRedis();
   const client = new Redis(server.port, "127.0.0.1");
-  const { text } = loadScript();
-  const sha = await client.script("LOAD", text);
+  const sha = await client.script("LOAD", loadScripts().holds.text);
   const call = async (groups) => {
     const batch = new RedisBatch();
     for (const group of groups) batch.add(group, never);

@@ -4,12 +4,12 @@ import { once } from "node:events";
 import { connect } from "node:net";
 import { TakeGroup } from "../../dist/engine/domain/take.js";
 import { RedisBatch } from "../../dist/stores/redis/redis-batch.js";
-import { loadScript } from "../../dist/stores/redis/scripts.js";
+import { loadScripts } from "../../dist/stores/redis/scripts.js";
 import { bucketOf } from "./limits.mjs";
 
 /** Opens the connections; `drive` sends at random distances, as independent callers do, and resolves to how many were answered. */
 export async function openLoneCalls({ port, connections, keys }) {
-  const { text, sha } = loadScript();
+  const { text, sha } = loadScripts().takes;
   const sockets = await Promise.all(
     Array.from({ length: connections }, async () => {
       const socket = connect({ port, host: "127.0.0.1", noDelay: true });

@@ -1,138 +1,141 @@
-// What the scripts cost Redis themselves: microseconds of INFO commandstats for batches of calls with one and with two token buckets, the
-// least of many short rounds, because whatever else a machine does only adds to them. Several builds take turns in one run, beside a script
-// that only reads and writes the same keys: no build can be quicker. Buckets are new, or known from a call before.
-//   npm run build && node bench/store/script-cost.mjs [--rounds 60] [--dist dist] [--dist ../other/dist]
+// What the scripts cost Redis: its CPU time for calls of one and of two token buckets, refusals, reservations with their settlement, and
+// counters, by how many calls travel together. Several builds take turns in one run; ratios are to the first one, of the same round.
+//   npm run build && node bench/store/script-cost.mjs [--rounds 9] [--only settle] [--dist dist] [--dist ../other/dist]
 
 import { resolve } from "node:path";
 import { parseArgs } from "node:util";
 import Redis from "ioredis";
+import { cpuMicrosOf } from "../harness/cpu-time.mjs";
 import { startRedis } from "../harness/redis.mjs";
-import { printTable, progress, writeResults } from "../harness/report.mjs";
+import { median, printTable, progress, writeResults } from "../harness/report.mjs";
 
 const { values } = parseArgs({
   options: {
-    rounds: { type: "string", default: "60" },
+    rounds: { type: "string", default: "9" },
+    only: { type: "string", default: "" },
     dist: { type: "string", multiple: true, default: [resolve(import.meta.dirname, "../../dist")] },
   },
 });
 const rounds = Number(values.rounds);
-/** Calls in a batch, and limits of each call. */
-const SHAPES = [
-  { calls: 1, limits: 1 },
-  { calls: 1, limits: 2 },
-  { calls: 16, limits: 1 },
-  { calls: 16, limits: 2 },
-  { calls: 64, limits: 1 },
-].flatMap((shape) => [shape, { ...shape, isKnown: true }]);
+const TAKES_PER_ROUND = 2_000;
 const KEYS = 10_000;
-const LIMIT = {
+const HOUR_SECONDS = 3_600;
+const PLENTY = {
   algorithm: 0,
   amount: 1_000,
   burst: 1_000,
   windowSeconds: 60,
   debtMax: 1_000,
   holdSeconds: 0,
+  isConcurrent: false,
   isCounter: false,
 };
-const LIMITS = [LIMIT, { ...LIMIT, windowSeconds: 1 }];
-/** Buckets that outlast the round. */
-const KNOWN_LIMITS = LIMITS.map((limit) => ({ ...limit, windowSeconds: limit.windowSeconds * 10_000 }));
-const COMMANDS_ALONE = `redis.call('TIME')
-local saved = redis.call('MGET', unpack(KEYS))
-for i = 1, #KEYS do
-  if saved[i] then
-    redis.call('SET', KEYS[i], '0123456789abcdef', 'PX', '100000')
-  else
-    redis.call('SET', KEYS[i], '0123456789abcdef', 'PX', '100000', 'NX')
-  end
-end
-return ARGV[3]`;
+const SECOND = { ...PLENTY, windowSeconds: 1 };
+const FULL = { ...PLENTY, amount: 1, burst: 1, windowSeconds: HOUR_SECONDS };
+const HELD = { ...PLENTY, amount: 1_000_000, burst: 1_000_000, debtMax: 1_000_000, holdSeconds: 120 };
+const COUNTER = { ...PLENTY, isCounter: true };
+/** Limits of each call, how many calls travel together, and modes of the requests that are made one after another. */
+const SHAPES = [
+  ...[1, 20, 64].map((calls) => ({ name: "take", calls, limits: [PLENTY], modes: ["pay"] })),
+  { name: "refused", calls: 64, limits: [FULL], modes: ["pay"], isPrepared: true },
+  ...[1, 16].map((calls) => ({ name: "two limits", calls, limits: [PLENTY, SECOND], modes: ["pay"] })),
+  { name: "take", calls: 16, limits: [PLENTY], modes: ["pay"] },
+  ...[1, 16, 64].map((calls) => ({ name: "reserve, settle", calls, limits: [HELD], modes: ["pay", "settle"] })),
+  ...[1, 16].map((calls) => ({ name: "counter", calls, limits: [COUNTER], modes: ["pay"] })),
+  ...[1, 16].map((calls) => ({ name: "three counters", calls, limits: [COUNTER, COUNTER, COUNTER], modes: ["pay"] })),
+].filter(({ name }) => name.includes(values.only));
 const TIMES = { latestOf: () => 0, bucketTimeUs: () => Date.now() * 1_000 };
+const NOBODY = { settled: () => undefined };
 
 const redis = await startRedis();
 const client = new Redis(redis.port, "127.0.0.1");
 const variants = [];
-for (const dist of values.dist) {
-  const load = (path) => import(resolve(dist, path));
-  const shaOf = await loadScripts(await load("stores/redis/scripts.js"));
-  const { RedisBatch } = await load("stores/redis/redis-batch.js");
-  const { TakeGroup } = await load("engine/domain/take.js");
-  variants.push({ dist, shaOf, RedisBatch, TakeGroup, least: SHAPES.map(() => Number.POSITIVE_INFINITY) });
-}
-const commandsSha = await client.script("LOAD", COMMANDS_ALONE);
-variants.push({
-  ...variants[0],
-  dist: "its commands alone",
-  shaOf: () => commandsSha,
-  least: SHAPES.map(() => Number.POSITIVE_INFINITY),
-});
-for (let round = 1; round <= rounds; round++) {
-  progress(`round ${round} of ${rounds}`);
-  for (const [i, shape] of SHAPES.entries()) {
-    // In both orders: the second of two builds finds the processor warmer.
-    for (const variant of round % 2 === 0 ? variants : variants.toReversed()) {
-      variant.least[i] = Math.min(variant.least[i], await measure(variant, shape));
+try {
+  for (const dist of values.dist) variants.push({ dist, ...(await loadBuild(dist)), costs: SHAPES.map(() => []) });
+  for (let round = 1; round <= rounds; round++) {
+    progress(`round ${round} of ${rounds}`);
+    for (const [i, shape] of SHAPES.entries()) {
+      // In both orders: the second of two builds finds the processor warmer.
+      for (const variant of round % 2 === 0 ? variants : variants.toReversed()) {
+        variant.costs[i].push(await measure(variant, shape));
+      }
     }
   }
+} finally {
+  progress("");
+  client.disconnect();
+  await redis.stop();
 }
-progress("");
-client.disconnect();
-await redis.stop();
 
-const rows = variants.flatMap(({ dist, least }) =>
-  [false, true].map((isKnown) => {
-    const shown = SHAPES.flatMap((shape, i) =>
-      (shape.isKnown ?? false) === isKnown ? [{ ...shape, us: least[i] }] : [],
-    );
-    const [one, two, sixteen, sixteenOfTwo] = shown.map(({ us }) => us);
-    return {
-      build: dist,
-      buckets: isKnown ? "known" : "new",
-      ...Object.fromEntries(shown.map(({ calls, limits, us }) => [`us for ${calls} x ${limits}`, us.toFixed(2)])),
-      "two limits / one": (two / one).toFixed(2),
-      "of 16": (sixteenOfTwo / sixteen).toFixed(2),
-    };
-  }),
+const rows = SHAPES.flatMap(({ name, calls }, i) =>
+  variants.map(({ dist, costs }) => ({
+    call: name,
+    "calls together": calls,
+    build: dist,
+    "us of Redis' CPU a call": median(costs[i].map(({ cpu }) => cpu)).toFixed(2),
+    "to the first": ratio(costs[i], variants[0].costs[i], "cpu"),
+    "us in the script": median(costs[i].map(({ script }) => script)).toFixed(2),
+    "of that": ratio(costs[i], variants[0].costs[i], "script"),
+  })),
 );
-printTable(`What a script call costs Redis, the least of ${rounds} rounds`, rows);
+printTable(`What a call costs Redis, medians of ${rounds} rounds`, rows);
 const file = writeResults("script-cost", `node bench/store/script-cost.mjs --rounds ${rounds}`, rows);
 process.stdout.write(`\nwritten to ${file.slice(file.indexOf("bench/"))}\n`);
 
-// Builds of before had a script for plain takes, and one for any.
-async function loadScripts({ loadScript, loadScripts }) {
-  const { takeAll, takeEach } = loadScripts?.() ?? { takeAll: loadScript(), takeEach: loadScript() };
-  for (const { text } of [takeAll, takeEach]) await client.script("LOAD", text);
-  return (batch) => (batch.isOfPlainTakes?.() ? takeEach : takeAll).sha;
+function ratio(costs, firsts, what) {
+  return median(costs.map((cost, round) => cost[what] / firsts[round][what])).toFixed(2);
 }
 
+async function loadBuild(dist) {
+  const load = (path) => import(resolve(dist, path));
+  const { loadScripts } = await load("stores/redis/scripts.js");
+  const scripts = loadScripts();
+  for (const { text } of Object.values(scripts)) await client.script("LOAD", text);
+  const { RedisBatch } = await load("stores/redis/redis-batch.js");
+  const { CounterBatch } = await load("stores/redis/counter-batch.js");
+  const { Mode, TakeGroup } = await load("engine/domain/take.js");
+  const newBatch = (isCounter) => (isCounter ? new CounterBatch(1, undefined, 0) : new RedisBatch());
+  return { newBatch, shaOf: (batch) => scripts[batch.script].sha, Mode, TakeGroup };
+}
+
+/** Microseconds a call, of the server's CPU and inside the script. */
 async function measure(variant, shape) {
-  const count = Math.round(400 / Math.sqrt(shape.calls * shape.limits));
+  const requests = Math.ceil(TAKES_PER_ROUND / shape.calls / shape.limits.length);
   await client.flushall();
-  if (shape.isKnown) await run(variant, shape, count);
+  if (shape.isPrepared) await run(variant, shape, requests);
   await client.config("RESETSTAT");
-  await run(variant, shape, count);
+  const before = cpuMicrosOf(redis.pid);
+  await run(variant, shape, requests);
+  const calls = requests * shape.calls * shape.modes.length;
+  const cpu = (cpuMicrosOf(redis.pid) - before) / calls;
   const info = await client.info("commandstats");
-  return Number(/cmdstat_evalsha:calls=\d+,usec=(\d+)/.exec(info)[1]) / count;
+  return { cpu, script: Number(/cmdstat_evalsha:calls=\d+,usec=(\d+)/.exec(info)[1]) / calls };
 }
 
-async function run(variant, shape, count) {
+async function run(variant, shape, requests) {
   const pipeline = client.pipeline();
-  for (let i = 0; i < count; i++) pipeline.callBuffer("evalsha", ...argumentsOf(variant, shape, i * 31));
+  for (let i = 0; i < requests; i++) {
+    for (const mode of shape.modes)
+      pipeline.callBuffer("evalsha", ...argumentsOf(variant, shape, mode, i * shape.calls));
+  }
   const replies = await pipeline.exec();
   const failed = replies.find(([error]) => error !== null);
   if (failed !== undefined) throw failed[0];
 }
 
-function argumentsOf({ shaOf, RedisBatch, TakeGroup }, { calls, limits, isKnown }, from) {
-  const batch = new RedisBatch();
-  for (let call = 0; call < calls; call++) {
+function argumentsOf({ newBatch, shaOf, Mode, TakeGroup }, { calls, limits }, mode, from) {
+  const batch = newBatch(limits[0].isCounter);
+  for (let call = from; call < from + calls; call++) {
     const group = new TakeGroup();
-    for (const limit of (isKnown ? KNOWN_LIMITS : LIMITS).slice(0, limits)) {
+    for (const [i, limit] of limits.entries()) {
       const take = group.add(limit);
-      take.bucketKey = `{bench|tenant=${(from + call * 7_919) % KEYS}}|tb/${limit.windowSeconds}`;
+      take.bucketKey = `{bench|tenant=${(call * 7_919) % KEYS}}|tb/${limit.windowSeconds}/${i}`;
+      take.descriptor = i;
+      take.mode = Mode[mode];
+      take.cost = mode === "settle" ? 2 : limit.holdSeconds > 0 ? 5 : 1;
+      if (limit.holdSeconds > 0) take.holdId = `7f3c9a52-5e1b-4d47-9c0e-${call}`;
     }
-    batch.add(group, { settled: () => undefined });
+    batch.add(group, NOBODY);
   }
-  const sha = shaOf(batch);
-  return [sha, ...batch.encode(0, TIMES).map((text) => Buffer.from(text, "latin1"))];
+  return [shaOf(batch), ...batch.encode(0, TIMES).map((text) => Buffer.from(text, "latin1"))];
 }

@@ -11,7 +11,7 @@ import { overspent, type Use } from "../property/overspent.ts";
 import { makeLimit } from "../support/builders.ts";
 import { RedisServer } from "../support/redis-server.ts";
 import { runs } from "../support/runs.ts";
-import { SCRIPT, START_US } from "./script-rig.ts";
+import { SCRIPTS, START_US } from "./script-rig.ts";
 
 const SECOND_US = 1_000_000;
 const KEY = "{bench}|k";
@@ -49,7 +49,7 @@ async function ask(asked: readonly Asked[], timeUs = 0): Promise<Answered> {
   const args = batch
     .encode(timeUs, { latestOf: () => 0, bucketTimeUs: () => timeUs })
     .map((text) => Buffer.from(text, "latin1"));
-  const reply = unpackNumbers(await server.commandForBytes("EVAL", SCRIPT.text, ...args)) ?? [];
+  const reply = unpackNumbers(await server.commandForBytes("EVAL", SCRIPTS[batch.script].text, ...args)) ?? [];
   return { verdict: reply[2] ?? 0, remaining: reply[4] ?? 0, found: reply[7] ?? 0 };
 }
 
@@ -73,6 +73,14 @@ function bucketOf(amount: number, holdSeconds: number): Limit {
 }
 
 const FULL = makeLimit({ algorithm: Algorithm.tokenBucket, amount: 1, burst: 1, windowSeconds: 1 });
+
+const SLOW = makeLimit({
+  algorithm: Algorithm.tokenBucket,
+  amount: 100,
+  burst: 1_000,
+  windowSeconds: 60,
+  holdSeconds: 3_600,
+});
 
 const operation = fc.record({
   // Refills a bucket in less than a millisecond, in a while, and hardly ever; rules are edited in between.
@@ -123,6 +131,39 @@ async function expectKept(): Promise<void> {
     else expect(leftMs, keys[i]).toBeGreaterThanOrEqual(neededMs - 2);
   }
 }
+
+const reserve = (holdId: string) => ({ limit: SLOW, mode: Mode.pay, cost: 5, holdId });
+const settle = (holdId: string) => ({ limit: SLOW, mode: Mode.settle, cost: 2, holdId });
+
+test.each([
+  {
+    what: "reserves the first hold",
+    before: [],
+    asked: reserve("a"),
+    commands: "mget pexpire set set set time zadd zrange",
+  },
+  {
+    what: "settles the last hold",
+    before: [reserve("a")],
+    asked: settle("a"),
+    commands: "del mget set set time zrange",
+  },
+])("a call that $what asks Redis no more than it needs", async ({ before, asked, commands }) => {
+  await server.flush();
+  for (const one of before) await ask([one]);
+  await server.command("CONFIG", "RESETSTAT");
+  await ask([asked]);
+  const info = String(await server.command("INFO", "commandstats"));
+  const run = [...info.matchAll(/cmdstat_([a-z|]+):calls=(\d+)/g)].flatMap(([, name, calls]) =>
+    Array.from({ length: Number(calls) }, () => name),
+  );
+  expect(
+    run
+      .filter((name) => !/eval|config|info/.test(name ?? ""))
+      .sort()
+      .join(" "),
+  ).toBe(commands);
+});
 
 test("a call for whose holds one bucket has no room leaves the lifetimes of its other buckets", async () => {
   await server.flush();
@@ -207,14 +248,6 @@ test("whatever Redis evicts of holds, what callers use stays within the limit", 
     ),
     { numRuns: runs(400) },
   );
-});
-
-const SLOW = makeLimit({
-  algorithm: Algorithm.tokenBucket,
-  amount: 100,
-  burst: 1_000,
-  windowSeconds: 60,
-  holdSeconds: 3_600,
 });
 
 test("holds whose lows are lost give nothing back, and those that are opened after it all that they paid", async () => {

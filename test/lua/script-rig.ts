@@ -2,11 +2,11 @@
 
 import { Algorithm } from "../../src/engine/domain/limit.ts";
 import { packNumbers, unpackNumbers } from "../../src/stores/redis/redis-batch.ts";
-import { loadScript } from "../../src/stores/redis/scripts.ts";
+import { loadScripts } from "../../src/stores/redis/scripts.ts";
 import { regularWindows } from "../support/builders.ts";
 import type { RedisServer } from "../support/redis-server.ts";
 
-export const SCRIPT = loadScript();
+export const SCRIPTS = loadScripts();
 
 /** 2026-01-01T00:00:00Z: a whole day, so windows up to a day begin there. */
 export const START_US = Date.UTC(2026, 0, 1) * 1000;
@@ -104,7 +104,7 @@ function edgesOf(seconds: number, timeUs: number): readonly number[] {
 
 /** Runs the script and reads its reply, which must be whole numbers only. */
 export async function runScript(server: RedisServer, call: ScriptCall): Promise<ScriptReply> {
-  const reply = unpackNumbers(await server.commandForBytes("EVAL", SCRIPT.text, ...argumentsOf(call)));
+  const reply = unpackNumbers(await server.commandForBytes("EVAL", SCRIPTS.takes.text, ...argumentsOf(call)));
   if (reply === undefined || !reply.every((item) => Number.isSafeInteger(item))) {
     throw new TypeError(`not a reply of whole numbers: ${JSON.stringify(reply)}`);
   }

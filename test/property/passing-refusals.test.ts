@@ -76,7 +76,7 @@ class Rig {
     this.intake = new RedisNode({
       ...completeOptions(options),
       finder: fixedServer(TARGET),
-      scripts: { takes: SCRIPT, counters: SCRIPT },
+      scripts: { takes: SCRIPT, holds: SCRIPT, counters: SCRIPT },
       selfTestKeys: () => ["own"],
       jitterSecondsMax: 0,
       redirect: (_, message) => (message.startsWith("TRYAGAIN") ? "later" : "refused"),

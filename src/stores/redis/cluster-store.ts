@@ -33,7 +33,7 @@ import { redisProcessRegister } from "./process-register.ts";
 import type { RedisBatch } from "./redis-batch.ts";
 import { fixedServer } from "./redis-link.ts";
 import { type Redirected, RedisNode, type RedisNodeOptions, type RedisOptions } from "./redis-node.ts";
-import { loadAllScripts } from "./scripts.ts";
+import { loadScripts } from "./scripts.ts";
 import { TagCount } from "./tag-count.ts";
 
 /** Most primaries. Further ones are not connected to, so their slots count as unserved. */
@@ -100,7 +100,7 @@ class ClusterBackend implements Backend {
     this.#target = target;
     this.#keyPrefix = keyPrefix;
     this.#tags = new ClusterTags(options.tags, keyPrefix);
-    this.#options = { ...complete, scripts: loadAllScripts(), jitterSecondsMax, tags: this.#tags };
+    this.#options = { ...complete, scripts: loadScripts(), jitterSecondsMax, tags: this.#tags };
     const key = `${keyPrefix}headgate:cluster-tags`;
     this.#tagCount = new TagCount(this.#tags.count, key, () => this.#owners[keySlot(key)]?.node);
     this.#topology = new ClusterTopology({

@@ -9,13 +9,16 @@ export const COUNTERS_QUEUE = 1;
 
 /** Groups of counters for one script call. */
 export class CounterBatch extends RedisBatch {
-  override readonly script = "counters";
   readonly #jitterSecondsMax: number;
 
   /** Counters live up to `jitterSecondsMax` longer than their window. */
   constructor(queue: number, tags: ClusterTags | undefined, jitterSecondsMax: number) {
     super(queue, tags);
     this.#jitterSecondsMax = jitterSecondsMax;
+  }
+
+  override get script(): "counters" {
+    return "counters";
   }
 
   override encode(timeUs: number, { latestOf }: ServerTimes): string[] {

@@ -21,8 +21,6 @@ const TAKE_BYTES = 48;
 
 /** Groups for one script call. They are encoded again each time the call is sent. */
 export class RedisBatch extends Batch {
-  /** The script that settles it. */
-  readonly script: keyof Scripts = "takes";
   /** How often a node has answered it with CLUSTERDOWN. */
   clusterDowns = 0;
   readonly #tags: ClusterTags | undefined;
@@ -31,6 +29,11 @@ export class RedisBatch extends Batch {
   constructor(queue = 0, tags?: ClusterTags) {
     super(queue);
     this.#tags = tags;
+  }
+
+  /** The script that settles it. */
+  get script(): keyof Scripts {
+    return this.holds.length > 0 ? "holds" : "takes";
   }
 
   /** Number of different buckets that it names, however many keys they have. */

@@ -7,7 +7,7 @@ import type { RedisTarget } from "./connect.ts";
 import { redisProcessRegister } from "./process-register.ts";
 import { fixedServer } from "./redis-link.ts";
 import { RedisNode, type RedisOptions } from "./redis-node.ts";
-import { loadAllScripts } from "./scripts.ts";
+import { loadScripts } from "./scripts.ts";
 import { SentinelFinder, type SentinelTarget } from "./sentinel-finder.ts";
 
 /** Options of a Redis store. With an injected time keys live a minute longer. */
@@ -23,7 +23,7 @@ export function openRedisStore(options: RedisStoreOptions): SharedStore<RedisNod
   const node = new RedisNode({
     ...complete,
     finder: "sentinels" in target ? new SentinelFinder(target) : fixedServer(target),
-    scripts: loadAllScripts(),
+    scripts: loadScripts(),
     // The keys have different hash slots, so that a node of a cluster is noticed now and not at some later call.
     selfTestKeys: () => [`${keyPrefix}headgate:self-test`, `${keyPrefix}headgate:self-test:2`],
     jitterSecondsMax,
