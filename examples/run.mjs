@@ -13,6 +13,8 @@ const EXAMPLES = dirname(fileURLToPath(import.meta.url));
 const ROOT = resolve(EXAMPLES, "..");
 const REQUESTS = 60;
 const START_MS_MAX = 60_000;
+/** Of an example without a package.json, by its language: the file that tells, and the command that builds and runs it. */
+const LANGUAGES = [{ mark: "go.mod", command: ["go", "run", "."] }];
 
 const children = [];
 process.on("exit", () => {
@@ -28,15 +30,26 @@ try {
 
 /** Resolves to the exit code. */
 async function run(folder) {
-  if (!existsSync(join(folder, "package.json")))
+  const language = LANGUAGES.find(({ mark }) => existsSync(join(folder, mark)));
+  if (language === undefined && !existsSync(join(folder, "package.json")))
     throw new Error("usage: node examples/run.mjs NAME, a folder of examples");
   if (!existsSync(join(ROOT, "dist/main.js"))) npm(ROOT, "run", "--silent", "build");
+  if (language !== undefined) return runOther(folder, language.command);
   if (!existsSync(join(folder, "node_modules"))) npm(folder, "install", "--no-audit", "--no-fund");
   const { scripts } = JSON.parse(readFileSync(join(folder, "package.json"), "utf8"));
   const file = join(folder, scripts.start.replace(/^node /, ""));
   const env = { HEADGATE: process.env.HEADGATE ?? (await startHeadgate(join(folder, "rules"))) };
   if (file.endsWith("server.mjs")) return share([await startServer(file, env), await startServer(file, env)]);
   const [code] = await once(start([file], env), "exit");
+  return code ?? 1;
+}
+
+/** Resolves to the exit code of an example in another language. */
+async function runOther(cwd, [program, ...args]) {
+  const HEADGATE = process.env.HEADGATE ?? (await startHeadgate(join(cwd, "rules")));
+  const child = spawn(program, args, { cwd, env: { ...process.env, HEADGATE }, stdio: "inherit" });
+  children.push(child);
+  const [code] = await once(child, "exit");
   return code ?? 1;
 }
 

@@ -1,6 +1,6 @@
 // The examples as people run them: one command each, on a Headgate of the test's or on one that the command starts itself.
 
-import { execFile } from "node:child_process";
+import { execFile, spawnSync } from "node:child_process";
 import { cpSync, readFileSync, symlinkSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { promisify } from "node:util";
@@ -11,6 +11,9 @@ import { temporaryFolder } from "../support/temporary-folder.ts";
 import { startTestApp, type TestApp } from "../support/test-app.ts";
 
 const ROOT = resolve(import.meta.dirname, "../..");
+
+/** The first build compiles grpc-go. */
+const GO_MS = 600_000;
 
 let app: TestApp;
 beforeAll(async () => {
@@ -41,6 +44,21 @@ test.each(["express-rate-limit", "fastify-rate-limit"])("%s shares 50 calls betw
 test.each(["express", "fastify"])("%s serves its calls", async (name) => {
   expect(await said(name, { HEADGATE: addressOf(app) })).toMatch(/^60 requests to 2 processes: \d\d times 200/m);
 });
+
+// Where there is no Go, nothing of it can be tried.
+test.runIf(spawnSync("go", ["version"]).status === 0)(
+  "go asks without the client, and the limit holds",
+  async () => {
+    const own = await startTestApp(readFileSync(join(ROOT, "deploy/rules/edge.yaml"), "utf8"));
+    const out = await said("go", { HEADGATE: addressOf(own) });
+    const [, allowed, refused, unanswered] =
+      /^60 calls: (\d+) allowed, (\d+) refused, (\d+) without an answer$/m.exec(out) ?? [];
+    expect(Number(allowed) + Number(refused) + Number(unanswered), out).toBe(60);
+    expect(Number(allowed), out).toBeGreaterThanOrEqual(50 - Number(unanswered));
+    expect(Number(refused), out).toBeGreaterThan(0);
+  },
+  GO_MS,
+);
 
 test("outbound makes 30 calls to an API of 10 a second, and none is refused; its Headgate is started and ended", async () => {
   const lines = (await said("outbound", {})).trimEnd().split("\n");
