@@ -139,7 +139,10 @@ export class TakeGroup {
   failure: StoreError | undefined = undefined;
   source: Source = Source.store;
 
-  /** Adds a take without an answer; the caller fills in the rest. */
+  /**
+   * Adds a take without an answer; the caller fills in the rest. `held`, `liveHolds` and `count` keep old values until a store
+   * writes them.
+   */
   add(limit: Limit): Take {
     let take = this.takes[this.size];
     if (take === undefined) {
@@ -161,10 +164,7 @@ export class TakeGroup {
     take.resetUs = 0;
     take.paidAtUs = 0;
     take.cappedHits = 0;
-    take.held = 0;
     take.openedHold = false;
-    take.liveHolds = 0;
-    take.count = 0;
     take.holdId = "";
     return take;
   }
