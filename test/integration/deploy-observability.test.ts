@@ -137,6 +137,12 @@ describe("alerts and dashboard", () => {
     expect(watched("HeadgateHoldsNotSettled")).toEqual(expect.arrayContaining([settlements.name, holdsOpened.name]));
   });
 
+  test("warn of a slow store by the share of STORE_DEADLINE that the alert names, whatever that is set to", () => {
+    const alert = alerts.find(({ alert }) => alert === "HeadgateStoreSlow");
+    const [, share] = / > (\S+) \* scalar\(min\(headgate_store_deadline_seconds\)\)$/.exec(alert?.expr ?? "") ?? [];
+    expect(alert?.annotations.description).toContain(`more than ${100 * Number(share)} % of STORE_DEADLINE`);
+  });
+
   test("ask metrics only for labels that they carry", () => {
     const givenByPrometheus = ["instance", "job"];
     const wrong = Object.entries(uses).flatMap(([where, list]) =>

@@ -400,6 +400,17 @@ test("both transports say which encoding they take in place of a compressed call
   gunzip.mockRestore();
 });
 
+test("both transports name a deadline that passed before a call was read", async () => {
+  for (const { server } of [fastLane, grpcJs]) {
+    const peer = peerOf(server.port);
+    peer.greet();
+    peer.send(peer.call(1, PATH, "hello", ["grpc-timeout", "1n"]));
+    const { status, message } = await peer.outcome(1);
+    expect([status, decodeURIComponent(message)]).toEqual(["4", expect.stringMatching(/^SERVICE_DEADLINE: /)]);
+    peer.close();
+  }
+});
+
 // Promise(grpc): Calls that get UNIMPLEMENTED (compressed, RLS v2, Lyft's protocol) are reported with their reason.
 test.each([
   { transport: "the fast lane", start: startFastLaneRig },

@@ -69,6 +69,7 @@ const READ: ReadCases = [
     { XDS_CLIENT_BACKOFF_INITIAL_INTERVAL: "1s", CONFIG_GRPC_XDS_SERVER_CONNECT_RETRY_INTERVAL: "2s" },
     { xdsRetryMs: 1_000 },
   ],
+  ["the most values of metrics that docs name", { METRIC_VALUES_MAX: "10000" }, { metricValuesMax: 10_000 }],
   ["the second alone", { CONFIG_GRPC_XDS_SERVER_CONNECT_RETRY_INTERVAL: "2s" }, { xdsRetryMs: 2_000 }],
   [
     "PostgreSQL at a host alone",
@@ -176,6 +177,7 @@ const REFUSED: RefusedCases = [
     { GRPC_SERVER_USE_TLS: "true", GRPC_SERVER_TLS_CERT: certificate },
     /^GRPC_SERVER_TLS_KEY: expected a file/,
   ],
+  ["one value of metrics more than docs name", { METRIC_VALUES_MAX: "10001" }, /^METRIC_VALUES_MAX: .*10000/],
   ["pairs with another sign", { CONFIG_GRPC_XDS_NODE_METADATA: "a:1" }, /name=value/],
   ["a tag with a blank", { EXTRA_TAGS: "zone:a b" }, /EXTRA_TAGS: .*key:value/],
   [
