@@ -54,6 +54,16 @@ describe("a client of one server", () => {
     expect(await held.settle(9)).toMatchObject({ found: "already_settled" });
   });
 
+  test("waits for the end of a hold that makes room, not for the next day", async () => {
+    const rules = BUDGET_RULES.replace("ttl: 1h", "ttl: 1s");
+    const limiter = openLimiter([addressOf(await startTestApp(rules))]);
+    expect(await limiter.reserve(of("a", 60))).toMatchObject({ allowed: true });
+    const entries = { tenant: "a", request_id: "r2", max_tokens: 50 };
+    const asked = { domain: "edge", descriptors: [{ entries }] };
+    expect(await limiter.check(asked)).toMatchObject({ allowed: false });
+    expect(await limiter.wait({ ...asked, maxWaitMs: 10_000 })).toMatchObject({ allowed: true });
+  });
+
   test("has what the service refuses left to the policy, and mistakes thrown", async () => {
     const failures: CheckFailure[] = [];
     const limiter = openLimiter([addressOf(app)], { onDegraded: (failure) => failures.push(failure) });
