@@ -13,10 +13,16 @@ const TEXT_COLUMNS_MIN = 10;
 /** Share of all calls above which a key stands out. */
 const STANDS_OUT = 0.01;
 
-/** What the table shows. */
-type Shown = Omit<TopView, "from" | "window_seconds" | "rest_asked" | "rest_refused">;
+/** What the table shows; `trend` is for the page. */
+type Shown = Omit<TopView, "from" | "window_seconds" | "rest_asked" | "rest_refused" | "keys"> & {
+  readonly keys: readonly Omit<TopView["keys"][number], "trend">[];
+};
 
-/** The table below a headline, and a note if no key stands out. On a screen each row is one line: long rules and keys are cut. */
+/**
+ * The table below a headline, and a note if no key stands out. On a screen each row is one line: long rules and keys
+ * are cut in
+ * their middle, because they often begin alike.
+ */
 export function topText(answer: Shown, terminal: Terminal): string {
   const { at, window, by, keys, processes } = answer;
   const who = by === "refused" ? "refused most" : "asking most";
@@ -34,7 +40,7 @@ export function topText(answer: Shown, terminal: Terminal): string {
   return `${head}\n\n${above}${paint(terminal, "dim", line(TITLES))}\n${rows.map((row) => `${line(row)}\n`).join("")}`;
 }
 
-/** As on the page (page/top.mjs). */
+/** As on the page (page/keys.mjs). */
 function standsOut({ by, asked, refused, keys: [key] }: Shown): boolean {
   if (key === undefined) return false;
   const [certain, all] =
@@ -48,7 +54,7 @@ function noKeyWords({ by, asked, refused }: Shown): string {
   return all === 0 ? none : `no key stands out among ${count(all, noun)}`;
 }
 
-function cellsOf(key: TopView["keys"][number], at: string): readonly string[] {
+function cellsOf(key: Shown["keys"][number], at: string): readonly string[] {
   const limit = key.limit === "" ? "" : `#${key.limit}`;
   return [
     between(key.refused, key.refused_overcount),
@@ -56,10 +62,14 @@ function cellsOf(key: TopView["keys"][number], at: string): readonly string[] {
     sinceWords(key.refused_since, at),
     sinceWords(key.last_refused, at),
     visible(`${key.domain}/${key.rule === "" ? "(global limit)" : key.rule}${limit}`),
-    visible(
-      key.rule === "" ? "all calls of the domain" : key.descriptor === undefined ? key.key : typedText(key.descriptor),
-    ),
+    visible(`${key.blocked === true ? "(blocked) " : ""}${callerText(key)}`),
   ];
+}
+
+/** The name of a bucket begins with its domain, which the rule's column has. */
+function callerText({ rule, descriptor, key }: Shown["keys"][number]): string {
+  if (rule === "") return "all calls of the domain";
+  return descriptor === undefined ? key.replace(/^[^{]*\{[^|}]*\|([^}]*).*$/, "$1") : typedText(descriptor);
 }
 
 /** Widths that fit the screen: the rule gets at most half of what numbers leave, the key the rest. */
@@ -72,9 +82,15 @@ function fitted(widths: readonly number[], screenColumns = Number.POSITIVE_INFIN
 }
 
 function padded(text: string, column: number, width: number): string {
-  const cell = text.length > width ? `${text.slice(0, width - 3)}...` : text;
+  const cell = cutInMiddle(text, width);
   if (column < NUMBERS) return cell.padStart(width);
   return column < TITLES.length - 1 ? cell.padEnd(width) : cell;
+}
+
+function cutInMiddle(text: string, width: number): string {
+  if (text.length <= width) return text;
+  const tail = Math.floor((width - 3) / 2);
+  return `${text.slice(0, width - 3 - tail)}...${text.slice(text.length - tail)}`;
 }
 
 /** A count that may be too high, as a range. */

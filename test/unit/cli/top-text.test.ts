@@ -7,7 +7,9 @@ import { RecordedTerminal } from "../../support/recorded-terminal.ts";
 
 const AT = "2026-11-22T13:00:04.120Z";
 
-function keyOf(of: { readonly rule?: string; readonly limit?: string; readonly tenant?: string }) {
+type Row = Parameters<typeof topText>[0]["keys"][number];
+
+function keyOf(of: { readonly rule?: string; readonly limit?: string; readonly tenant?: string }): Row {
   const { rule = "tenant", limit = "", tenant = "acme" } = of;
   return {
     domain: "edge",
@@ -25,12 +27,12 @@ function keyOf(of: { readonly rule?: string; readonly limit?: string; readonly t
   };
 }
 
-function textOf(by: "refused" | "asked", keys: ReturnType<typeof keyOf>[], all: number): readonly string[] {
+function textOf(by: "refused" | "asked", keys: Row[], all: number): readonly string[] {
   const answer = { at: AT, window: "minute" as const, by, keys, asked: all, refused: all };
   return topText(answer, new RecordedTerminal({})).split("\n");
 }
 
-function tableOf(keys: ReturnType<typeof keyOf>[], screenColumns?: number): readonly string[] {
+function tableOf(keys: Row[], screenColumns?: number): readonly string[] {
   const terminal = new RecordedTerminal({ screenColumns });
   const totals = { asked: 1_234, refused: 34 };
   return topText({ at: AT, window: "minute", by: "refused", keys, ...totals }, terminal)
@@ -60,6 +62,16 @@ test.each([
   const lines = textOf(by, Array(size).fill(keyOf({})), all);
   expect(lines[2]).toBe(says ?? "REFUSED  ASKED  SINCE  LAST  RULE         KEY");
   expect(lines.filter((line) => line.endsWith("tenant=acme"))).toHaveLength(size);
+});
+
+test("cuts keys and rules in their middle, since many begin alike, and names a bucket without its domain", () => {
+  const long = `${"production-europe.".repeat(8)}gateway-`;
+  const rows = tableOf([keyOf({ tenant: `${long}1` }), keyOf({ rule: `${long}2` })], 100);
+  expect(rows[1]).toMatch(/tenant=prod\S+\.\.\.\S+gateway-1$/);
+  expect(rows[2]).toMatch(/edge\/prod\S+\.\.\.\S+gateway-2 /);
+  const { descriptor: _, ...hashed } = keyOf({ tenant: "%#n4bQ" });
+  expect(tableOf([hashed])[1]).toMatch(/ tenant=%#n4bQ$/);
+  expect(tableOf([{ ...keyOf({}), blocked: true }])[1]).toMatch(/ {2}\(blocked\) tenant=acme$/);
 });
 
 test("keeps each row on one line of a screen, and cuts nothing elsewhere", () => {

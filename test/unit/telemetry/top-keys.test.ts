@@ -1,7 +1,7 @@
 // Which calls count as asked and as refused, under which key, in which window, and what is told of them.
 
 import { describe, expect, test } from "vitest";
-import { noKeyWords, type TopAnswer as PageAnswer } from "../../../page/top.mjs";
+import { noKeyWords } from "../../../page/keys.mjs";
 import { StoreError } from "../../../src/base/errors.ts";
 import type { LimitStats } from "../../../src/engine/domain/stats.ts";
 import { mergeSummaries, summaryOf, type TopOrder } from "../../../src/operate/telemetry/top/summary.ts";
@@ -91,6 +91,7 @@ test("a caller is shown with rule, key, descriptor, counts, and since when it is
       asked_overcount: 0,
       refused_overcount: 0,
       refused_since: "2026-01-01T00:00:00.000Z",
+      trend: [0, 4],
       last_refused: "2026-01-01T00:00:01.500Z",
     },
   ]);
@@ -289,6 +290,21 @@ descriptors:
     expect(keys().map(({ descriptor }) => descriptor)).toEqual([[{ key: "a=b|c", value: "x{y}=z|%#" }], undefined]);
   });
 
+  test("a caller of a domain with a long name keeps its descriptor, unless that is long, too", () => {
+    const domain = `edge.${"x".repeat(250)}`;
+    const { rig, keys } = open(
+      `domain: ${domain}\ndescriptors: [{ key: user, descriptors: [{ key: path, rate_limit: { requests_per_unit: 1, unit: day } }] }]\n`,
+    );
+    const ask = (user: string, path: string) => rig.ask([{ entries: { user, path } }], 0, domain);
+    times(3, () => ask("ann", "/"));
+    times(2, () => ask("y".repeat(256), "z".repeat(256)));
+    const ann = [
+      { key: "user", value: "ann" },
+      { key: "path", value: "/" },
+    ];
+    expect(keys().map(({ descriptor }) => descriptor)).toEqual([ann, undefined]);
+  });
+
   test("keys are cut to a bounded length, and stay apart", () => {
     const { rig, keys } = open(
       "domain: edge\ndescriptors: [{ key: user, rate_limit: { requests_per_unit: 1, unit: day } }]\n",
@@ -333,7 +349,7 @@ test("refusals of keys that are all new are counted, though no key stands out", 
   expect([asked, refused, keys]).toEqual([3_000, 3_000, []]);
   const said = topText(show() as unknown as TopView, new RecordedTerminal());
   expect(said).toContain("no key stands out among 3000 refusals");
-  expect(noKeyWords(show() as unknown as PageAnswer)).toBe(
+  expect(noKeyWords({ ...show(), window: "minute" })).toBe(
     "No key stands out among 3,000 refusals within the last minute.",
   );
 });

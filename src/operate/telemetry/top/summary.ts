@@ -20,9 +20,14 @@ interface Counts {
 /** A key with its counts. Text is one-byte. */
 export interface TopRow extends RuleLabels, Counts {
   readonly text: KeyText;
-  /** Start of the present stretch of refusals, and the last refusal; null if there was none. Microseconds since the epoch. */
+  /**
+   * Start of the present stretch of refusals, and the last refusal; null if there was none. Microseconds since the
+   * epoch.
+   */
   readonly refusedSinceUs: number | null;
   readonly lastRefusedUs: number | null;
+  /** At least its refusals in each part of the window, the newest last; absent in reports of older versions. */
+  readonly trend?: readonly number[] | undefined;
 }
 
 /** Keys of a window, and a bound for all others. Plain data, so that it can be sent to other processes. */
@@ -51,7 +56,13 @@ export function summaryOf(parts: readonly Part[], fromUs: number, keysMax: numbe
   }
   const rows = [...new Set([...passed.keys, ...refused.keys])].map((key) => countsOf(key, passed, refused));
   const first = topOf({ rows, restAsked: passed.rest + refused.rest, restRefused: refused.rest }, keysMax);
-  return { ...first, fromUs, rows: first.rows.map(rowOf), asked: passed.total + refused.total, refused: refused.total };
+  return {
+    ...first,
+    fromUs,
+    rows: first.rows.map((row) => rowOf(row, parts)),
+    asked: passed.total + refused.total,
+    refused: refused.total,
+  };
 }
 
 /** The same with the top `keysMax` keys in each order; the others are in the rest. */
@@ -88,7 +99,8 @@ export function mergeSummaries(summaries: readonly TopSummary[]): TopSummary {
 }
 
 /**
- * The first `keysMax` rows. `least` ranks before `most`: a key that took over a slot may have had the whole count of that slot, but in
+ * The first `keysMax` rows. `least` ranks before `most`: a key that took over a slot may have had the whole count of
+ * that slot, but in
  * most cases it has not.
  */
 export function firstOf<T extends Counts>(rows: readonly T[], by: TopOrder, keysMax: number): readonly T[] {
@@ -113,7 +125,14 @@ function merged(same: readonly Found[], restAsked: number, restRefused: number):
       most: restRefused + sumOf(same, (each) => each.row.refused.most - each.summary.restRefused),
     },
     ...spanOf(same.map((each) => each.row)),
+    trend: same.map((each) => each.row.trend ?? []).reduce(sumOfTrends),
   };
+}
+
+/** Parts end at the same times everywhere, but a young process has fewer. */
+function sumOfTrends(one: readonly number[], other: readonly number[]): readonly number[] {
+  const [long, short] = one.length >= other.length ? [one, other] : [other, one];
+  return long.map((count, i) => count + (short[i - long.length + short.length] ?? 0));
 }
 
 function countsOf(key: TrackedKey, passed: Tally<TrackedKey>, refused: Tally<TrackedKey>) {
@@ -123,7 +142,7 @@ function countsOf(key: TrackedKey, passed: Tally<TrackedKey>, refused: Tally<Tra
   return { key, asked, refused: refusals };
 }
 
-function rowOf({ key, asked, refused }: ReturnType<typeof countsOf>): TopRow {
+function rowOf({ key, asked, refused }: ReturnType<typeof countsOf>, parts: readonly Part[]): TopRow {
   const wasRefused = key.lastRefusedUs > 0;
   return {
     ...key.labels,
@@ -132,6 +151,7 @@ function rowOf({ key, asked, refused }: ReturnType<typeof countsOf>): TopRow {
     refused,
     refusedSinceUs: wasRefused ? key.refusedSinceUs : null,
     lastRefusedUs: wasRefused ? key.lastRefusedUs : null,
+    trend: parts.map((part) => part.refused.of(key).least),
   };
 }
 

@@ -25,6 +25,7 @@ export interface ProcessTop {
 
 /** The JSON. */
 export type TopView = ReturnType<typeof topView>;
+export type TopKey = TopView["keys"][number];
 
 /** `of`: how many processes these are, if there are several. */
 export function topView(
@@ -51,7 +52,8 @@ export function topView(
   };
 }
 
-function rowView({ domain, rule, limit, text, asked, refused, refusedSinceUs, lastRefusedUs }: TopRow, nowUs: number) {
+function rowView(row: TopRow, nowUs: number) {
+  const { domain, rule, limit, text, asked, refused, refusedSinceUs, lastRefusedUs, trend = [] } = row;
   const isRefused = lastRefusedUs !== null && refusedSinceUs !== null && nowUs - lastRefusedUs <= QUIET_US;
   const askedOvercount = asked.most - asked.least;
   const refusedOvercount = refused.most - refused.least;
@@ -71,6 +73,10 @@ function rowView({ domain, rule, limit, text, asked, refused, refusedSinceUs, la
     refused_overcount: refusedOvercount,
     refused_since: isRefused ? isoTime(refusedSinceUs) : null,
     last_refused: lastRefusedUs === null ? null : isoTime(lastRefusedUs),
+    // Refusals in each sixth of the window, and in the time since the last of them.
+    trend,
+    // These are refusals of a caller who is blocked at run time, or was in this window.
+    ...(text.isBlocked ? { blocked: true } : {}),
   };
 }
 

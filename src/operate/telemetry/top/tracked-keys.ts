@@ -1,5 +1,5 @@
-// What is known of a key with a slot in a sketch: its text, its rule, and since when it has been refused. All sketches and tallies share
-// one object per key, which goes with its last use. Text is bounded.
+// What is known of a key with a slot in a sketch: its text, its rule, and since when it has been refused. All sketches
+// and tallies share one object per key, which goes with its last use. Text is bounded.
 
 import { MICROS_PER_SECOND } from "../../../base/units.ts";
 import type { KeyHash } from "../../../engine/domain/key-bytes.ts";
@@ -19,6 +19,8 @@ export interface KeyText {
   readonly key: string;
   /** The entries that the key was made of, if the key alone does not tell them. */
   readonly entries: readonly KeyEntry[] | undefined;
+  /** Under this key refusals of a blocked caller count. */
+  readonly isBlocked?: true;
 }
 
 /** A key that a sketch or a tally uses. */
@@ -76,7 +78,10 @@ export class TrackedKeys {
   }
 }
 
-/** 53 bits of the hash, as many as a number holds. Two keys that differ only in the other 11 bits replace each other in the map. */
+/**
+ * 53 bits of the hash, as many as a number holds. Two keys that differ only in the other 11 bits replace each other in
+ * the map.
+ */
 function numberOf(hash0: number, hash1: number): number {
   return hash0 * 2 ** 21 + (hash1 >>> 11);
 }
