@@ -3,6 +3,16 @@
 /** The levels of the alerts. `critical`: callers get wrong answers. `warning`: it can wait for the morning. */
 type Severity = "critical" | "warning";
 
+/** Calls that passed without a decision for one cause. */
+export interface Undecided {
+  readonly cause: string;
+  readonly last_hour: number;
+  readonly last_day: number;
+  /** The first and the last such call of the day, to a second. */
+  readonly first_at: string;
+  readonly last_at: string;
+}
+
 /** A problem that one check of the process found. */
 export interface Finding {
   /** Identifies the problem: equal in all checks for as long as the problem lasts. */
@@ -20,7 +30,12 @@ export interface Finding {
   readonly see: string;
   /** Places and mistakes, one per line. */
   readonly details?: readonly string[];
-  /** True: of several processes all must report it, and of its details those count of which all have the part before `): `. */
+  /** Calls that passed undecided, by cause. */
+  readonly calls?: readonly Undecided[];
+  /**
+   * True: of several processes all must report it, and of its details those count of which all have the part before `):
+   * `.
+   */
   readonly needsAll?: boolean;
 }
 

@@ -8,6 +8,7 @@ import {
   FILE,
   HOST_NAME,
   HOST_PATTERNS,
+  HTTP_ADDRESS,
   oneOf,
   PORT,
   SOCKET_PATH,
@@ -51,6 +52,10 @@ export const LISTENING_SETTINGS = {
   adminToken: optional("ADMIN_TOKEN", ADMIN_TOKEN).means(
     "Token (`authorization: Bearer TOKEN`) for the operator's page, `/top`, `/explain`, `/buckets` and `/limits`: 16 to 1024 letters, digits and `._~+/-=`.",
     "none: only the same host gets these pages, nobody gets `/limits`",
+  ),
+  docsAddress: optional("DOCS_ADDRESS", HTTP_ADDRESS).means(
+    "Address of a copy of `docs/`, such as `https://git.example.com/headgate/docs`: links of the operator's page lead there.",
+    "none: the page names files of `docs/`",
   ),
   adminTokenFile: optional("ADMIN_TOKEN_FILE", FILE).means(
     "File with up to 64 tokens instead: one per line, optionally after a name for the log. Reloaded when it changes; emptied or deleted, it revokes all.",

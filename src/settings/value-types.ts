@@ -259,6 +259,12 @@ export const OTLP_HEADERS = secret(
   ),
 );
 
+export const HTTP_ADDRESS = textLike(
+  "URL",
+  "an http:// or https:// URL without user, query and fragment",
+  /^https?:\/\/[\w.:[\]-]+(?:\/[\w./~%-]*)?$/,
+);
+
 /** The URL of a collector. Its query may be secret, so it is not shown. */
 export const OTLP_URL: SettingType<string> = {
   label: "URL",

@@ -21,7 +21,13 @@ const NO_LIMITS: AdminSources["limits"] = {
   set: async () => ({ limits: [], processes: undefined }),
   list: async () => ({ limits: [], next: undefined }),
   of: () => undefined,
-  counts: async () => ({ inForce: {}, changedUs: undefined, changes: 0, untilUs: Number.POSITIVE_INFINITY }),
+  counts: async () => ({
+    inForce: {},
+    last: undefined,
+    rules: new Set<string>(),
+    changes: 0,
+    untilUs: Number.POSITIVE_INFINITY,
+  }),
 };
 
 async function startServer(overrides: Partial<AdminSources> = {}, bodyBytesMax = 1_000) {
@@ -33,6 +39,7 @@ async function startServer(overrides: Partial<AdminSources> = {}, bodyBytesMax =
     {
       answerJson: async (readBody) => answer(200, `got ${(await readBody()).toString()}`),
       health,
+      ruleRows: async () => ({ domains: [], domains_left_out: 0, limits: 0, found: 0, rows: [] }),
       metricsText: async () =>
         (function* () {
           yield "up 1\n";
@@ -204,7 +211,7 @@ describe("pages", () => {
     const { body } = await get(`${url}/`);
     const paths = body.split("\n").map((line) => line.split(" ")[0]);
     expect(paths.join(" ")).toBe(
-      "/ /json /access /state /history /explain /buckets/peek /buckets/reset /top /limits /healthcheck /livez /readyz /metrics /config /rlconfig ",
+      "/ /json /access /state /rules /history /explain /buckets/peek /buckets/reset /top /limits /healthcheck /livez /readyz /metrics /config /rlconfig ",
     );
   });
 

@@ -23,15 +23,16 @@ test("tells what was counted, also of rules whose metrics are by value, and is w
     store: "memory",
     conditions: [],
     calls: { allowed: 5, refused: 2, degraded: 0, errors: 0 },
-    rules: {
-      version: 1,
-      rows: [
-        { name: "edge", depth: 0 },
-        { id: "edge/user", where: "rules.yaml:3:5", count: { hits: 5, refused: 2, shadowed: 0 } },
-        { id: "edge/tenant", count: { hits: 2, refused: 0, shadowed: 0 } },
-      ],
-    },
+    verdict: { severity: "well" },
+    rules: { version: 1, domains: ["edge"] },
     certificate: null,
+  });
+  expect(JSON.parse(await (await app.http("/rules")).text())).toMatchObject({
+    domains: [{ domain: "edge", calls: 7, refused: 2, limits: 2, unmet: 0 }],
+    rows: [
+      { id: "edge/user", where: "rules.yaml:3:5", count: { hits: 5, refused: 2, shadowed: 0 } },
+      { id: "edge/tenant", count: { hits: 2, refused: 0, shadowed: 0 } },
+    ],
   });
 });
 
@@ -49,6 +50,7 @@ test("calls that pass without the store are reported for an hour, with the limit
       "limits not applied: edge/user",
     ]),
   );
+  expect(store.calls).toEqual(undecided.causes);
 });
 
 test("a condition keeps the time when it began, and ends with its cause", async () => {

@@ -52,6 +52,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   operate: [],
   "operate/telemetry/traces": ["grpc", "base", "engine/domain", "engine/limiter", "settings", "operate/telemetry"],
   "operate/telemetry": [
+    "operate/condition.ts",
     "grpc",
     "base",
     "engine/domain",

@@ -7,11 +7,10 @@ import { listed } from "../../engine/rules/explain-words.ts";
 import { formatProblem } from "../../engine/rules/problems.ts";
 import type { DomainRules } from "../../engine/rules/rule-set.ts";
 import type { RulesFailure } from "../../rule-sources/files/rule-source.ts";
-import type { Finding } from "../condition.ts";
+import type { Finding, Undecided } from "../condition.ts";
 import type { UnmatchedEntry } from "../telemetry/domain-book.ts";
 import type { DeadLimits, DeadRule } from "../telemetry/limit-watch.ts";
 import type { CallCounts, StoreCounts } from "../telemetry/observers.ts";
-import { type Undecided, undecidedWords } from "../telemetry/undecided-calls.ts";
 
 /** What to do about a kind of trouble; `see` is the anchor of a heading in docs/operations.md. */
 type Advice = Pick<Finding, "severity" | "advice" | "see">;
@@ -319,14 +318,14 @@ function deadFinding({ domain, count, rules }: DeadLimits): Finding {
     id: `dead limits ${domain}`,
     // Other processes may have calls for them.
     needsAll: true,
-    says: `${count === 1 ? "A rule" : `${count} rules`} of domain ${domain} with limits ${count === 1 ? "matches" : "match"} no call.`,
+    says: `${count === 1 ? "1 rule" : `${count} rules`} of ${domain} with limits ${count === 1 ? "matches" : "match"} no call.`,
     details: [...rules.map(deadLine), ...more],
   };
 }
 
 function deadLine({ id, where, matchedUs, sinceUs, calls, why }: DeadRule): string {
-  const last = matchedUs === undefined ? `none since ${isoTime(sinceUs)}` : `the last at ${isoTime(matchedUs)}`;
-  return `${id} (${where}): ${last}, of ${calls} calls since; ${why}`;
+  const last = matchedUs === undefined ? `since ${isoTime(sinceUs)}` : `since the last match at ${isoTime(matchedUs)}`;
+  return `${id} (${where}): matched none of ${calls} calls ${last}; ${why}`;
 }
 
 /** Domains some of whose calls lacked a required entry within the last minute. */
@@ -358,10 +357,8 @@ function undecidedFinding({ undecided: { rows, limits } }: ProcessFacts): Findin
       id: "undecided",
       causedBy: "degraded",
       says: `Calls passed without a decision (unless the proxy refuses such calls): ${hour} in the last hour, ${day} in the last day.`,
-      details: [
-        ...rows.map(undecidedWords),
-        ...(limits.length === 0 ? [] : [`limits not applied: ${limits.join(", ")}`]),
-      ],
+      calls: rows,
+      details: limits.length === 0 ? [] : [`limits not applied: ${limits.join(", ")}`],
     },
   ];
 }

@@ -1,5 +1,5 @@
-// The pages that need permission (access.ts): /state and /history for the operator's page, /top, /explain, /buckets, /limits. The log names
-// every use of /buckets.
+// The pages that need permission (access.ts): /state and /history for the operator's page, /top, /explain, /buckets,
+// /limits. The log names every use of /buckets.
 
 import type { IncomingMessage } from "node:http";
 import { type Caller, judgeAccess } from "./access.ts";
@@ -8,21 +8,24 @@ import { readBody } from "./body.ts";
 import { answerBuckets, type BucketSource } from "./bucket-pages.ts";
 import { answerLimits, type LimitsSource, wantsToken } from "./limit-pages.ts";
 import { type HttpAnswer, json, type Page, READ, withHeaders } from "./page-server.ts";
-import { type ExplainQuestion, readExplainQuestion, readQuery, wordIn } from "./read-questions.ts";
+import { countIn, type ExplainQuestion, readExplainQuestion, readQuery, wordIn } from "./read-questions.ts";
+import { RULE_ORDERS, RULE_ROWS_MAX, type RuleRows, type RulesQuestion } from "./rule-rows.ts";
 import type { Tokens } from "./tokens.ts";
 import { answerTop, type TopSource } from "./top-page.ts";
 
 export interface GuardedSources {
   /**
-   * Returns or resolves to a report, which goes out as JSON. A RequestError that it throws becomes a 400. `showsWho`: the caller holds a
+   * Returns or resolves to a report, which goes out as JSON. A RequestError that it throws becomes a 400. `showsWho`:
+   * the caller holds a
    * token, so it is shown who has set limits at run time, and why.
    */
   readonly explain: (question: ExplainQuestion, showsWho: boolean) => unknown;
   readonly buckets: BucketSource;
   /** What is wrong now, and the counters; with a `scope` without what other processes say. */
-  readonly state: (scope?: "process") => Promise<object>;
-  /** Rates of the last fifteen minutes; null before the first sample. */
-  readonly history: () => Promise<object | null>;
+  readonly state: (scope: "process" | undefined, showsWho: boolean) => Promise<object>;
+  /** Rates of the last fifteen minutes or of the last hour, and events; null before the first sample. */
+  readonly history: (span: "minutes" | "hour", showsWho: boolean) => Promise<object | null>;
+  readonly ruleRows: (question: RulesQuestion) => Promise<RuleRows>;
   readonly top: TopSource;
   readonly limits: LimitsSource;
   readonly tokens: Tokens;
@@ -32,11 +35,14 @@ export interface GuardedSources {
 /** Longest body of a question to one of these pages. */
 const QUESTION_BYTES_MAX = 131_072;
 
+/** Most rows that a question of /rules passes over. */
+const PASSED_OVER_MAX = 1_000_000;
+
 const POST = ["POST"] as const;
 
 /** The pages by path. */
 export function guardedPages(sources: GuardedSources): ReadonlyMap<string, Page> {
-  const { tokens, explain, buckets, state, history, top, limits, watch } = sources;
+  const { tokens, explain, buckets, state, history, ruleRows, top, limits, watch } = sources;
   const bytesMax = QUESTION_BYTES_MAX;
   const pages = new Map<string, Page>();
   const help = "whether this caller needs a token for the pages below";
@@ -55,16 +61,27 @@ export function guardedPages(sources: GuardedSources): ReadonlyMap<string, Page>
     "/state",
     "state",
     READ,
-    "what is wrong now, since when, and each rule's counters; ?scope=process",
-    async (request) => json(200, await state(wordIn(readQuery(request, ["scope"]), "scope", ["process"]))),
+    "what is wrong now, since when, what callers get, and who did something; ?scope=process",
+    async (request) =>
+      json(200, await state(wordIn(readQuery(request, ["scope"]), "scope", ["process"]), tokens.isAsked)),
+  );
+  add(
+    "/rules",
+    "state",
+    READ,
+    "rules with their counters, by domain; ?find=TEXT&domain=NAME&by=file|refused|asked&all&after=0&count=200",
+    async (request) => json(200, await ruleRows(readRulesQuestion(request))),
   );
   add(
     "/history",
     "state",
     READ,
-    "counters of calls and of the busiest rules, every five seconds for fifteen minutes",
+    "counters of calls and of the busiest rules over fifteen minutes, or ?span=hour, and what happened",
     // Many short numbers: not a line each.
-    async () => ({ ...json(200, null), body: `${JSON.stringify(await history())}\n` }),
+    async (request) => {
+      const span = wordIn(readQuery(request, ["span"]), "span", ["hour"]) ?? "minutes";
+      return { ...json(200, null), body: `${JSON.stringify(await history(span, tokens.isAsked))}\n` };
+    },
   );
   add("/explain", "explain", POST, "POST a domain and descriptors: which rules match and why", async (request) =>
     json(200, await explain(readExplainQuestion(await bodyOf(request)), tokens.isAsked)),
@@ -84,6 +101,18 @@ export function guardedPages(sources: GuardedSources): ReadonlyMap<string, Page>
     withToken((request, caller) => answerLimits(request, caller, { bodyOf, limits, watch })),
   );
   return pages;
+}
+
+function readRulesQuestion(request: IncomingMessage): RulesQuestion {
+  const query = readQuery(request, ["find", "domain", "by", "all", "after", "count"]);
+  return {
+    find: query.get("find") ?? "",
+    by: wordIn(query, "by", RULE_ORDERS) ?? "file",
+    domain: query.get("domain") ?? undefined,
+    all: query.has("all"),
+    after: countIn(query, "after", PASSED_OVER_MAX, 0, 0),
+    count: countIn(query, "count", RULE_ROWS_MAX, RULE_ROWS_MAX),
+  };
 }
 
 type GuardedAnswer = (request: IncomingMessage, caller: Caller) => Promise<HttpAnswer>;

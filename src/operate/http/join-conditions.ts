@@ -1,7 +1,9 @@
 // Joins what is wrong in several processes, and shows it as GET /state does. Pure.
 
+import { getOrInsert } from "../../base/get-or-insert.ts";
 import { isoTime, MICROS_PER_SECOND } from "../../base/units.ts";
 import type { Condition, Finding } from "../condition.ts";
+import { sumOfUndecided } from "../telemetry/undecided-calls.ts";
 
 /** Shorter differences are not shown: reports of other processes are some seconds old. */
 const DIFFER_US = 5 * MICROS_PER_SECOND;
@@ -14,15 +16,26 @@ export interface ProcessState {
   readonly rules: { readonly hash: string | null; readonly loadedAtUs?: number | undefined };
 }
 
+/** What one of several processes says. */
+interface Told {
+  readonly process: string;
+  readonly details: readonly string[];
+}
+
 /** What is wrong, as it is shown. `seen_by` names the processes that report it, if there are several. */
-type ConditionView = Omit<Finding, "count" | "causedBy"> & {
+export type ConditionView = Omit<Finding, "count" | "causedBy"> & {
   readonly details: readonly string[];
   readonly since: string;
   readonly seen_by?: readonly string[];
+  /** What each of several says of it. */
+  readonly by_process?: readonly Told[];
+  /** What callers notice of it. */
+  readonly effect?: string;
 };
 
 interface Joined extends Condition {
   readonly seenBy: readonly string[];
+  readonly told: readonly Told[];
 }
 
 /**
@@ -34,11 +47,14 @@ export function joinConditions(states: readonly ProcessState[], nowUs: number): 
     for (const condition of conditions) {
       const known = joined.get(condition.id);
       const seenBy = name === undefined ? [] : [name];
-      joined.set(condition.id, known === undefined ? { ...condition, seenBy } : bothOf(known, condition, seenBy));
+      const told = seenBy.map((process) => ({ process, details: linesOf(condition) }));
+      const own = { ...condition, seenBy, told };
+      joined.set(condition.id, known === undefined ? own : bothOf(known, own));
     }
   }
   const differing = differingRules(states, nowUs);
-  if (differing !== undefined && !joined.has(differing.id)) joined.set(differing.id, { ...differing, seenBy: [] });
+  if (differing !== undefined && !joined.has(differing.id))
+    joined.set(differing.id, { ...differing, seenBy: [], told: [] });
   return [...joined.values()].flatMap((condition) => sureOf(condition, states));
 }
 
@@ -52,7 +68,7 @@ function sureOf(condition: Joined, states: readonly ProcessState[]): readonly Jo
     const isFirst = details.findIndex((other) => subjectOf(other) === subjectOf(line)) === i;
     return isFirst && lists.every((list) => list.includes(subjectOf(line)));
   });
-  return sure.length === 0 ? [] : [{ ...condition, details: sure }];
+  return sure.length === 0 ? [] : [{ ...condition, details: sure, told: [] }];
 }
 
 /** Makes symptoms details of their causes, and puts the most urgent first. */
@@ -63,8 +79,12 @@ export function viewConditions(conditions: readonly Joined[]): readonly Conditio
     const cause = shown.get(rootOf(symptom, found).id);
     if (cause === undefined || cause.id === symptom.id) continue;
     shown.delete(symptom.id);
-    const told = [saysOf(symptom), ...(symptom.details ?? [])];
-    shown.set(cause.id, { ...cause, details: [...(cause.details ?? []), ...told] });
+    shown.set(cause.id, {
+      ...cause,
+      details: [...(cause.details ?? []), ...linesOf(symptom)],
+      told: toldBy([...cause.told, ...symptom.told]),
+      ...callsOf(cause, symptom),
+    });
   }
   return inOrder([...shown.values()]).map(viewOf);
 }
@@ -81,8 +101,23 @@ function inOrder(conditions: readonly Joined[]): readonly Joined[] {
   return conditions.toSorted((one, other) => rank(one) - rank(other) || one.sinceUs - other.sinceUs);
 }
 
-function bothOf(known: Joined, condition: Condition, seenBy: readonly string[]): Joined {
-  const { count, says, severity, sinceUs, details = [] } = condition;
+/** Each process once, with all that it says. */
+function toldBy(all: readonly Told[]): readonly Told[] {
+  const lines = new Map<string, string[]>();
+  for (const { process, details } of all) getOrInsert(lines, process, () => []).push(...details);
+  return [...lines].map(([process, details]) => ({ process, details }));
+}
+
+function callsOf({ calls: one = [] }: Condition, { calls: other = [] }: Condition): Pick<Condition, "calls"> {
+  return one.length + other.length === 0 ? {} : { calls: sumOfUndecided(one, other) };
+}
+
+function linesOf(condition: Condition): readonly string[] {
+  return [saysOf(condition), ...(condition.details ?? [])];
+}
+
+function bothOf(known: Joined, condition: Joined): Joined {
+  const { count, says, severity, sinceUs, details = [], seenBy } = condition;
   const differs = count === undefined && says !== known.says ? [`${seenBy.join()}: ${says}`] : [];
   return {
     ...known,
@@ -91,6 +126,8 @@ function bothOf(known: Joined, condition: Condition, seenBy: readonly string[]):
     sinceUs: Math.min(sinceUs, known.sinceUs),
     details: [...new Set([...(known.details ?? []), ...details, ...differs])],
     seenBy: [...known.seenBy, ...seenBy],
+    told: [...known.told, ...condition.told],
+    ...callsOf(known, condition),
   };
 }
 
@@ -99,9 +136,11 @@ function saysOf({ count, says }: Condition): string {
 }
 
 function viewOf(condition: Joined): ConditionView {
-  const { id, severity, advice, see, details = [], sinceUs, seenBy } = condition;
+  const { id, severity, advice, see, details = [], calls, sinceUs, seenBy, told } = condition;
   const said = { id, severity, says: saysOf(condition), advice, see, details, since: isoTime(sinceUs) };
-  return seenBy.length === 0 ? said : { ...said, seen_by: seenBy };
+  const shown = calls === undefined ? said : { ...said, calls };
+  if (seenBy.length === 0) return shown;
+  return { ...shown, seen_by: seenBy, ...(told.length > 1 ? { by_process: told } : {}) };
 }
 
 function differingRules(states: readonly ProcessState[], nowUs: number): Condition | undefined {

@@ -5,6 +5,7 @@ import type { IncomingMessage } from "node:http";
 import type { shownEntry } from "../../engine/rules/explain.ts";
 import type { RuntimeLimitReport } from "../../engine/rules/explain-report.ts";
 import type { AskedCaller, AskedLimit } from "../../engine/runtime/runtime-limit.ts";
+import type { ChangedLimit } from "../telemetry/event-book.ts";
 import type { Caller } from "./access.ts";
 import type { AdminWatch } from "./admin-watch.ts";
 import { type HttpAnswer, json, text } from "./page-server.ts";
@@ -27,7 +28,8 @@ export interface SetLimit {
 export interface SetAnswer {
   readonly limits: readonly SetLimit[];
   /**
-   * The number of processes that share the store, of those that applied the change, and the hosts of the others. `is_saved` is false while the
+   * The number of processes that share the store, of those that applied the change, and the hosts of the others.
+   * `is_saved` is false while the
    * file of a single process lacks it.
    */
   readonly processes:
@@ -65,8 +67,10 @@ export interface LimitsAnswer {
 export interface LimitCounts {
   /** Number by kind; `idle`: those that do nothing, because the rules changed or they can't be read. */
   readonly inForce: Readonly<Record<string, number>>;
-  /** When the last change was made, in microseconds of the store's clock; undefined if none is known. */
-  readonly changedUs: number | undefined;
+  /** The last change, in microseconds of the store's clock; undefined if none is known. */
+  readonly last: ChangedLimit | undefined;
+  /** Ids of rules, as in `edge/tenant`, with limits at run time for some caller. */
+  readonly rules: ReadonlySet<string>;
   /** Another number after each change. */
   readonly changes: number;
   /** When the first of them ends; infinite if none does. */

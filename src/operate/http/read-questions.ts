@@ -1,4 +1,5 @@
-// Reads the queries and JSON bodies that the guarded pages are sent: a domain and descriptors, bounded and checked field by field.
+// Reads the queries and JSON bodies that the guarded pages are sent: a domain and descriptors, bounded and checked
+// field by field.
 
 import type { IncomingMessage } from "node:http";
 import { RequestError } from "../../base/errors.ts";
@@ -30,7 +31,8 @@ const SHOWN_LENGTH_MAX = 64;
 const LIMIT_KEYS = ["requests_per_unit", "unit", "unit_multiplier", "algorithm"];
 
 /**
- * Reads the body of `POST /explain`. Throws RequestError REQUEST_BODY, which names the field, if its shape is wrong. The result
+ * Reads the body of `POST /explain`. Throws RequestError REQUEST_BODY, which names the field, if its shape is wrong.
+ * The result
  * leaves out `limit`: which rule matches does not depend on it.
  */
 export function readExplainQuestion(body: Buffer): ExplainQuestion {
@@ -144,7 +146,10 @@ export function asUnit(value: unknown, at: string): Unit {
   throw refused(`one of ${UNIT_NAMES.slice(1).join(", ")} as ${at}`);
 }
 
-/** The query of a request. An unknown key is refused: `/buckets/reset?global_limit=true` would reset less than was asked for. */
+/**
+ * The query of a request. An unknown key is refused: `/buckets/reset?global_limit=true` would reset less than was asked
+ * for.
+ */
 export function readQuery({ url = "" }: IncomingMessage, keys: readonly string[]): URLSearchParams {
   const query = new URLSearchParams(url.split("?")[1] ?? "");
   const unknown = [...query.keys()].find((key) => !keys.includes(key));
@@ -164,12 +169,14 @@ export function wordIn<const T extends string>(
   throw refused(`${words.join(" or ")} as ${key}, got '${shown(given)}'`);
 }
 
-/** A key of a query as a whole number from 1 to `max`, which is also what it is without the key unless `other` is given. */
-export function countIn(query: URLSearchParams, key: string, max: number, other = max): number {
+/**
+ * A key of a query as a whole number from 1 to `max`, which is also what it is without the key unless `other` is given.
+ */
+export function countIn(query: URLSearchParams, key: string, max: number, other = max, least = 1): number {
   const given = query.get(key);
   const count = given === null ? other : Number(given);
-  if (Number.isInteger(count) && count >= 1 && count <= max) return count;
-  throw refused(`a whole number from 1 to ${max} as ${key}, got '${shown(given ?? "")}'`);
+  if (Number.isInteger(count) && count >= least && count <= max) return count;
+  throw refused(`a whole number from ${least} to ${max} as ${key}, got '${shown(given ?? "")}'`);
 }
 
 function shown(given: string): string {

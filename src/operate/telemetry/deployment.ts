@@ -4,10 +4,13 @@
 import { sumOf } from "../../base/counts.ts";
 import { MICROS_PER_SECOND } from "../../base/units.ts";
 import type { RegisteredProcess } from "../../stores/process-register.ts";
+import type { MarkedCalls } from "./marked-calls.ts";
 import type { CallCounts } from "./observers.ts";
 
 /** Outcomes of calls, in the order of all lists here. */
-export const CALLS = ["allowed", "refused", "degraded", "errors"] as const;
+export const CALLS = ["allowed", "refused", "degraded", "errors", "blocked", "shadowed", "passed"] as const;
+/** Older versions count so many of them. */
+const CALLS_MIN = 4;
 type CallRates = Readonly<Record<(typeof CALLS)[number], number>>;
 
 /** Shortest time that a rate is measured over. */
@@ -30,10 +33,14 @@ interface Known {
   readonly latest: readonly number[];
 }
 
-/** Counts of a process since its start. */
-export function callTotals(calls: CallCounts): readonly number[] {
+/**
+ * Counts of a process since its start: `blocked` is part of `refused`, `shadowed` of `allowed`, `passed` what passed
+ * undecided.
+ */
+export function callTotals(calls: CallCounts, { blocked, shadowed }: Pick<MarkedCalls, "blocked" | "shadowed">) {
   const errors = calls.storeErrors() + calls.serviceErrors();
-  return [sumOf(calls.allowed), sumOf(calls.refused), calls.degradedCalls, errors];
+  const passed = calls.undecided().reduce((sum, [, count]) => sum + count, 0);
+  return [sumOf(calls.allowed), sumOf(calls.refused), calls.degradedCalls, errors, blocked, shadowed, passed];
 }
 
 export class Deployment {
@@ -51,7 +58,7 @@ export class Deployment {
   heard(all: readonly RegisteredProcess[], ownId: string, nowUs: number): void {
     const known = new Map<string, Known>();
     for (const { id, name: instance, calls } of all) {
-      if (calls.length < CALLS.length) continue;
+      if (calls.length < CALLS_MIN) continue;
       const before = this.#known.get(id) ?? { instance, rates: null, counts: calls, atUs: nowUs, latest: calls };
       if (id !== ownId) this.#others = this.#others.map((sum, i) => sum + grown(calls, before.latest, i));
       const { counts, atUs } = before;

@@ -74,8 +74,7 @@ interface Written {
 
 interface WatchSources {
   readonly shapesOf: (domain: string) => Iterable<UnmatchedShape>;
-  /** Undefined: none is kept. */
-  readonly history?: RateHistory;
+  readonly histories?: readonly RateHistory[];
 }
 
 /** Looks when called. */
@@ -89,6 +88,8 @@ export class LimitWatch {
   #judgedUs = Number.NEGATIVE_INFINITY;
   /** As of the last judgement. */
   dead: readonly DeadLimits[] = [];
+  /** All dead limits. */
+  deadStats: ReadonlySet<LimitStats> = new Set();
 
   constructor(sources: WatchSources) {
     this.#sources = sources;
@@ -103,8 +104,8 @@ export class LimitWatch {
     this.#lookedUs = nowUs;
     if (rules !== undefined && this.#rules !== rules) yield* this.#take(rules, nowUs);
     const limits = this.#limits;
-    const { history } = this.#sources;
-    history?.begin(limits, nowUs);
+    const { histories = [] } = this.#sources;
+    for (const history of histories) history.begin(limits, nowUs);
     let looked = 0;
     for (const [stats, { limit, domain, matches, count }] of limits) {
       if (++looked % LIMITS_PER_STEP === 0) yield;
@@ -113,9 +114,10 @@ export class LimitWatch {
       limits.set(stats, next);
       const grown = sumOfCounts(next.count, { hits: -count.hits, refused: -count.refused, shadowed: -count.shadowed });
       this.#trends.note(limit, grown, lastUs, nowUs);
-      history?.note(limit, grown);
+      const { hits, refused, shadowed } = grown;
+      for (const history of histories) history.note(limit, { hits, refused: refused - shadowed });
     }
-    history?.end();
+    for (const history of histories) history.end();
     if (nowUs - this.#judgedUs < JUDGE_US) return;
     this.#judgedUs = nowUs;
     yield* this.#judge(nowUs);
@@ -144,15 +146,18 @@ export class LimitWatch {
     }
     this.#trends.end();
     const dead = new Map<DomainRules, { rules: DeadRule[]; count: number }>();
+    const deadStats = new Set<LimitStats>();
     for (const written of this.#written) {
       if (++looked % LIMITS_PER_STEP === 0) yield;
       const sight = this.#deadOf(written, nowUs);
       if (sight === undefined) continue;
       const found = dead.get(written.domain) ?? { rules: [], count: 0 };
       dead.set(written.domain, found);
+      for (const { stats } of written.copies.flatMap(({ limits }) => limits)) deadStats.add(stats);
       if (found.count++ < DESCRIBED_MAX) found.rules.push(this.#describe(written, sight));
       yield;
     }
+    this.deadStats = deadStats;
     this.dead = [...dead].map(([{ domain }, found]) => ({ domain: textOf(domain), ...found }));
   }
 

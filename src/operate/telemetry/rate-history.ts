@@ -1,5 +1,6 @@
-// The last fifteen minutes of calls, of the busiest limits, and of how long decisions and the store took: a page that
-// is opened in the middle of an incident shows how it began. Bounded: 1.4 KB for each limit that is kept.
+// The last fifteen minutes, or the last hour, of calls, of the busiest limits, and of how long decisions and the store
+// took: a page that is opened in the middle of an incident shows how it began. Bounded: 1.4 KB for each limit that is
+// kept.
 
 import { isoTime, MICROS_PER_SECOND } from "../../base/units.ts";
 import type { Limit } from "../../engine/domain/limit.ts";
@@ -9,8 +10,9 @@ import { CALLS } from "./deployment.ts";
 import { LATENCY_BOUNDS_US } from "./latency-histogram.ts";
 import type { CallCounts, StoreCounts } from "./observers.ts";
 
-/** Samples that are kept: one for each look of limit-watch.ts, fifteen minutes in all. */
+/** Samples that are kept: with one for each look of limit-watch.ts, fifteen minutes in all. */
 const SAMPLES = 180;
+const LOOK_SECONDS = 5;
 /** Limits whose samples are kept, and those of them that are shown: the busiest. */
 const KEPT_MAX = 500;
 const SHOWN_MAX = 200;
@@ -27,7 +29,6 @@ interface HistorySources {
 }
 
 type Count = Pick<RuleCount, "hits" | "refused">;
-const NONE: Count = { hits: 0, refused: 0 };
 
 /** `samples` has the limit's hits, then its refusals. */
 interface Kept {
@@ -42,10 +43,14 @@ interface Found extends Count {
 
 /** The JSON of GET /history. Lists begin with the oldest sample; null: not known. */
 export type HistoryView = NonNullable<ReturnType<RateHistory["view"]>>;
+export type CallsView = NonNullable<ReturnType<RateHistory["calls"]>>;
 
 /** Takes samples when called. */
 export class RateHistory {
   readonly #sources: HistorySources;
+  /** Looks that make one sample. */
+  readonly #looks: number;
+  #looked = 0;
   readonly #seconds = new Float32Array(SAMPLES);
   readonly #calls = CALLS.map(() => new Float32Array(SAMPLES));
   readonly #timesUs = TIMES.map(() => new Float32Array(SAMPLES));
@@ -53,8 +58,10 @@ export class RateHistory {
   /** How many samples were taken, and the place of the newest. */
   #taken = 0;
   #slot = 0;
-  /** When counters were looked at last; 0 before the first time. */
+  /** When counters were looked at last, and when the present sample began; 0 before the first time. */
   #lookedUs = 0;
+  #beganUs = 0;
+  /** What was counted when the present sample began. */
   #lastCalls: readonly number[] = [];
   #lastTimes: readonly (readonly number[])[] = [];
   /** Limits that are not kept and have counted something in this sample: the busiest. */
@@ -62,25 +69,30 @@ export class RateHistory {
   /** True once a limit had to be left out: what a limit did before it is kept is then not known. */
   #isFull = false;
 
-  constructor(sources: HistorySources) {
+  constructor(sources: HistorySources, looks: number) {
     this.#sources = sources;
+    this.#looks = looks;
   }
 
   /**
-   * Begins a sample of what was counted since the last call; the first call only reads the counters. `inForce`: limits
-   * by their stats.
+   * Begins a sample of what was counted since the last call, or adds to the one that is not full; the first call only
+   * reads the counters. `inForce`: limits by their stats.
    */
   begin(inForce: ReadonlyMap<LimitStats, unknown>, nowUs: number): void {
-    const slot = this.#taken % SAMPLES;
-    this.#slot = slot;
-    if (this.#lookedUs > 0) this.#taken++;
-    this.#lookAtCalls(slot);
-    this.#seconds[slot] = (nowUs - this.#lookedUs) / MICROS_PER_SECOND;
+    const isFirst = this.#lookedUs === 0;
+    const begins = isFirst || this.#looked++ % this.#looks === 0;
+    if (begins) {
+      this.#slot = this.#taken % SAMPLES;
+      if (!isFirst) this.#taken++;
+      this.#beganUs = this.#lookedUs;
+    }
+    this.#lookAtCalls(this.#slot, isFirst || this.#looked % this.#looks === 0);
+    this.#seconds[this.#slot] = (nowUs - this.#beganUs) / MICROS_PER_SECOND;
     this.#lookedUs = nowUs;
     for (const [stats, kept] of this.#kept) {
       if (!inForce.has(stats)) this.#kept.delete(stats);
       kept.busy *= 1 - FORGOTTEN_PART;
-      this.#add(kept, NONE);
+      if (begins) this.#clear(kept);
     }
   }
 
@@ -98,13 +110,20 @@ export class RateHistory {
     this.#found = [];
   }
 
+  #clear({ samples }: Kept): void {
+    samples[this.#slot] = 0;
+    samples[SAMPLES + this.#slot] = 0;
+  }
+
   #add(kept: Kept, grown: Count): void {
-    kept.samples[this.#slot] = grown.hits;
-    kept.samples[SAMPLES + this.#slot] = grown.refused;
+    const { samples } = kept;
+    samples[this.#slot] = (samples[this.#slot] as number) + grown.hits;
+    samples[SAMPLES + this.#slot] = (samples[SAMPLES + this.#slot] as number) + grown.refused;
     kept.busy += busyOf(grown);
   }
 
-  #lookAtCalls(slot: number): void {
+  /** `isEnd`: the next look begins a sample. */
+  #lookAtCalls(slot: number, isEnd: boolean): void {
     const { calls, totals, storeCounts } = this.#sources;
     const counts = totals();
     for (const [i, samples] of this.#calls.entries()) samples[slot] = grown(counts[i], this.#lastCalls[i]);
@@ -115,6 +134,7 @@ export class RateHistory {
       if (median !== undefined) median[slot] = quantileUs(counted, 0.5);
       if (slow !== undefined) slow[slot] = quantileUs(counted, 0.99);
     }
+    if (!isEnd) return;
     this.#lastCalls = counts;
     this.#lastTimes = times;
   }
@@ -137,6 +157,7 @@ export class RateHistory {
       }
       const samples = new Float32Array(2 * SAMPLES).fill(this.#isFull ? Number.NaN : 0);
       const kept = { id: textOf(one.limit.names.id), samples, busy: 0 };
+      this.#clear(kept);
       this.#add(kept, one);
       this.#kept.set(one.limit.stats, kept);
     }
@@ -144,19 +165,11 @@ export class RateHistory {
 
   /** What is shown; undefined before the first sample. */
   view() {
-    if (this.#taken === 0) return undefined;
+    const calls = this.calls();
+    if (calls === undefined) return undefined;
     const shown = [...this.#kept.values()].toSorted((one, other) => other.busy - one.busy).slice(0, SHOWN_MAX);
-    const listsOf = <Name extends string>(names: readonly Name[], samples: readonly Float32Array[]) =>
-      Object.fromEntries(names.map((name, i) => [name, this.#list(samples[i])])) as Record<Name, (number | null)[]>;
     return {
-      /** The end of the newest sample. */
-      at: isoTime(this.#lookedUs),
-      /** The length of each sample. */
-      seconds: this.#list(this.#seconds).map((seconds) => Math.round((seconds ?? 0) * 1_000) / 1_000),
-      /** Calls of all processes in each sample, by what became of them. */
-      calls: listsOf(CALLS, this.#calls),
-      /** This process's medians, and what 99 % stayed below; in microseconds. */
-      times_us: listsOf(TIMES, this.#timesUs),
+      ...calls,
       /** This process's hits and refusals in each sample, by the limit's id. */
       limits: Object.fromEntries(
         shown.map(({ id, samples }) => [
@@ -164,6 +177,25 @@ export class RateHistory {
           { hits: this.#list(samples), refused: this.#list(samples.subarray(SAMPLES)) },
         ]),
       ),
+    };
+  }
+
+  /** The same without limits. */
+  calls() {
+    if (this.#taken === 0) return undefined;
+    const listsOf = <Name extends string>(names: readonly Name[], samples: readonly Float32Array[]) =>
+      Object.fromEntries(names.map((name, i) => [name, this.#list(samples[i])])) as Record<Name, (number | null)[]>;
+    return {
+      /** The end of the newest sample. */
+      at: isoTime(this.#lookedUs),
+      /** The time that is kept once the process is old enough. */
+      span_seconds: SAMPLES * LOOK_SECONDS * this.#looks,
+      /** The length of each sample. */
+      seconds: this.#list(this.#seconds).map((seconds) => Math.round((seconds ?? 0) * 1_000) / 1_000),
+      /** Calls of all processes in each sample, by what became of them. */
+      calls: listsOf(CALLS, this.#calls),
+      /** This process's medians, and what 99 % stayed below; in microseconds. */
+      times_us: listsOf(TIMES, this.#timesUs),
     };
   }
 

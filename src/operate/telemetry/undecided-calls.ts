@@ -1,6 +1,7 @@
 // Calls of the last day that passed without a decision, by cause. Reads their counters once a second.
 
 import { isoTime, MICROS_PER_SECOND } from "../../base/units.ts";
+import type { Undecided } from "../condition.ts";
 
 const HOUR_US = 3_600 * MICROS_PER_SECOND;
 const DAY_US = 24 * HOUR_US;
@@ -13,16 +14,6 @@ interface Span {
   readonly firstUs: number;
   readonly lastUs: number;
   readonly calls: number;
-}
-
-/** Calls that passed for one cause. */
-export interface Undecided {
-  readonly cause: string;
-  readonly last_hour: number;
-  readonly last_day: number;
-  /** The first and the last such call of the day, to a second. */
-  readonly first_at: string;
-  readonly last_at: string;
 }
 
 /** Keeps them by cause; there are few causes. */
@@ -77,7 +68,25 @@ export class UndecidedCalls {
   }
 }
 
+/** Of several processes, by cause. */
+export function sumOfUndecided(one: readonly Undecided[], other: readonly Undecided[]): readonly Undecided[] {
+  const sums = new Map(one.map((each) => [each.cause, each]));
+  for (const each of other) {
+    const known = sums.get(each.cause);
+    const sum = known && {
+      cause: each.cause,
+      last_hour: known.last_hour + each.last_hour,
+      last_day: known.last_day + each.last_day,
+      first_at: known.first_at < each.first_at ? known.first_at : each.first_at,
+      last_at: known.last_at > each.last_at ? known.last_at : each.last_at,
+    };
+    sums.set(each.cause, sum ?? each);
+  }
+  return [...sums.values()];
+}
+
 /** A cause in words. */
 export function undecidedWords(one: Undecided): string {
-  return `${one.cause}: ${one.last_hour} in the hour, ${one.last_day} in the day, from ${one.first_at} to ${one.last_at}`;
+  const hour = one.last_hour === one.last_day ? "" : `${one.last_hour} in the hour, `;
+  return `${one.cause}: ${hour}${one.last_day} in the day, from ${one.first_at} to ${one.last_at}`;
 }

@@ -18,7 +18,9 @@ import type { GrpcServer } from "../../grpc/transport/transport.ts";
 import { AdminWatch } from "../../operate/http/admin-watch.ts";
 import type { PageServer } from "../../operate/http/page-server.ts";
 import { callTotals, Deployment } from "../../operate/telemetry/deployment.ts";
+import { EventBook } from "../../operate/telemetry/event-book.ts";
 import { LimitWatch } from "../../operate/telemetry/limit-watch.ts";
+import { MarkedCalls } from "../../operate/telemetry/marked-calls.ts";
 import { CallCounts, StoreCounts } from "../../operate/telemetry/observers.ts";
 import { RateHistory } from "../../operate/telemetry/rate-history.ts";
 import { RateLimitedLog } from "../../operate/telemetry/rate-limited-log.ts";
@@ -41,6 +43,9 @@ import { openRuntimeLimits } from "./runtime-limits.ts";
 
 /** How often summaries of counted events and of suppressed lines are logged. */
 const LOG_LOOK_MS = 1_000;
+
+/** Samples of the last hour are four looks long: as many as the samples of fifteen minutes. */
+const LOOKS_PER_HOUR_SAMPLE = 4;
 
 /** The parts of a process, which app/ shares. */
 export type AppParts = Awaited<ReturnType<typeof buildAppParts>>;
@@ -71,7 +76,8 @@ export async function buildAppParts(options: AppOptions) {
   const health = new HealthState();
   const choice = { settings, clock, observer: storeCounts };
   const { store, deciding, storeHealth, processes, memories, shared } = await openStore(choice);
-  const deployment = new Deployment(() => callTotals(calls));
+  const totals = () => callTotals(calls, marked);
+  const deployment = new Deployment(totals);
   const runtimeLimits = await openRuntimeLimits({
     ...options,
     // A shared store's clock decides when they end; without one, the time of day.
@@ -85,7 +91,7 @@ export async function buildAppParts(options: AppOptions) {
     register: shared?.register,
     name: INSTANCE,
     before: () => runtimeLimits.sync.tick(),
-    report: () => ({ version: runtimeLimits.sync.version, calls: callTotals(calls) }),
+    report: () => ({ version: runtimeLimits.sync.version, calls: totals() }),
     heard: (all, ownId) => deployment.heard(all, ownId, clock.nowUs()),
   });
   const { counters, localCache } = openCounters(settings, clock);
@@ -103,10 +109,11 @@ export async function buildAppParts(options: AppOptions) {
   const { topKeysMax: keysMax } = settings;
   const labelsOf = (stats: LimitStats) => statsBook.ownerOf(stats);
   const topKeys = keysMax === 0 ? undefined : new TopKeys({ keysMax, nowUs: clock.nowUs(), labelsOf });
+  const marked = new MarkedCalls(topKeys);
   const limiter: Limiter = new Limiter({
     ...limiting,
     observer: calls,
-    listener: topKeys,
+    listener: marked,
     fallback: new LocalFallback(
       () => openLocalStore(choice),
       () => processes.count(),
@@ -115,7 +122,8 @@ export async function buildAppParts(options: AppOptions) {
   });
   const compile = { ...compileOptions(settings), statsBook, domainBook: calls.domains };
   const { reloader, xds } = await openRules(options, compile, (): void => showRulesHealth(parts));
-  const history = new RateHistory({ calls, totals: () => deployment.totals(), storeCounts });
+  const counted = { calls, totals: () => deployment.totals(), storeCounts };
+  const history = { minutes: new RateHistory(counted, 1), hour: new RateHistory(counted, LOOKS_PER_HOUR_SAMPLE) };
   const running: RunningParts = { watches: [], pages: [], retained: Promise.resolve() };
   const parts = {
     ...options,
@@ -129,8 +137,9 @@ export async function buildAppParts(options: AppOptions) {
     presence,
     peers: new Peers(shared?.register, clock),
     history,
+    events: new EventBook(clock.nowUs()),
     limitWatch: new LimitWatch({
-      history,
+      histories: Object.values(history),
       shapesOf: (domain) => calls.domains.shapesOf(domain),
     }),
     store,

@@ -8,6 +8,7 @@ import type { DomainRules, RuleSet } from "../../engine/rules/rule-set.ts";
 import type { Condition } from "../../operate/condition.ts";
 import { ConditionBook, GrowthBook } from "../../operate/http/condition-book.ts";
 import { findConditions, type ProcessFacts } from "../../operate/http/find-conditions.ts";
+import type { LimitCounts } from "../../operate/http/limit-pages.ts";
 import type { AppParts } from "./app-parts.ts";
 import { tlsNumbers } from "./tls-watch.ts";
 
@@ -26,14 +27,20 @@ function clockSet({ shift }: Clock, nowUs: number): ProcessFacts["clockSet"] {
 
 /** Starts to check, as one of `running.watches`. Returns a function that checks now and says what is wrong. */
 export function watchConditions(parts: AppParts): () => readonly Condition[] {
-  const { clock, health, reloader, calls, storeCounts: store, limitWatch, undecided } = parts;
+  const { clock, health, reloader, calls, storeCounts: store, limitWatch, undecided, events } = parts;
   const book = new ConditionBook();
   const growth = new GrowthBook();
+  let limitCounts: LimitCounts | undefined;
   const look = () => {
     const nowUs = clock.nowUs();
     if (limitWatch.isDue(nowUs))
       runInTurns(limitWatch.look(reloader.current, nowUs)).catch((error: unknown) => calls.internalFailed(error));
-    parts.runtimeLimits.source.counts().catch((error: unknown) => calls.internalFailed(error));
+    parts.runtimeLimits.source.counts().then(
+      (counts) => {
+        limitCounts = counts;
+      },
+      (error: unknown) => calls.internalFailed(error),
+    );
     undecided.look(calls.undecided(), [...calls.undecidedLimits].map(textOf), nowUs);
     calls.undecidedLimits.clear();
     const findings = findConditions({
@@ -52,6 +59,9 @@ export function watchConditions(parts: AppParts): () => readonly Condition[] {
       requiring: requiringDomains(reloader.current),
       grown: (id, count) => growth.grown(id, count, nowUs),
     });
+    const { current } = reloader;
+    const criticals = findings.filter(({ severity, causedBy }) => severity === "critical" && causedBy === undefined);
+    if (limitCounts !== undefined) events.look({ rules: current, limits: limitCounts, criticals }, nowUs);
     return book.note(findings, nowUs);
   };
   parts.running.watches.push(setInterval(look, LOOK_MS).unref());

@@ -34,7 +34,7 @@ export function withRuntimeLimit(
 ): DescriptorReport {
   // Settlements count whatever was set.
   if (limit === undefined || report.rule?.hold === "settled") return report;
-  const { kind, limits, until, set_at, seen_us, note, who } = limit;
+  const { limits, until } = limit;
   const end = until === undefined ? "" : ` until ${until}`;
   const does =
     limits === undefined
@@ -43,6 +43,14 @@ export function withRuntimeLimit(
   return {
     ...report,
     says: `${report.says}; ${does}`,
-    runtime_limit: { kind, limits, until, set_at, seen_us, ...(showsWho ? { note, who } : {}) },
+    runtime_limit: limitReport(limit, showsWho),
   };
+}
+
+/** What an operator has set; who and why only for holders of a token. */
+export function limitReport(
+  { kind, limits, until, set_at, seen_us, note, who }: RuntimeLimitReport,
+  showsWho: boolean,
+): RuntimeLimitReport {
+  return { kind, limits, until, set_at, seen_us, ...(showsWho ? { note, who } : {}) };
 }

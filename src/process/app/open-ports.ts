@@ -29,7 +29,7 @@ import { readTop } from "./open-top.ts";
 import { addressOf, goOnWithout, type PageName } from "./page-addresses.ts";
 import { metricsText } from "./process-metrics.ts";
 import { publishReports } from "./publish-report.ts";
-import { readState } from "./state-page.ts";
+import { readRules, readState } from "./state-page.ts";
 import { openTls } from "./tls-watch.ts";
 
 /** How often ADMIN_TOKEN_FILE is read, unless somebody comes with a token. */
@@ -173,9 +173,13 @@ function adminSources(parts: AppParts): AdminSources {
     explain: (question, showsWho) => explainQuestion(parts, question, showsWho),
     buckets: parts.buckets,
     limits: parts.runtimeLimits.source,
-    state: (scope) => readState(parts, conditions(), scope),
-    history: async () => parts.history.view() ?? null,
-    top: parts.topKeys && ((question) => readTop(parts, question)),
+    state: (scope, showsWho) => readState(parts, conditions(), { scope, showsWho }),
+    history: async (span, showsWho) => {
+      const view = parts.history[span].view();
+      return view === undefined ? null : { ...view, events: parts.events.list(showsWho) };
+    },
+    ruleRows: async (question) => readRules(parts, question),
+    top: parts.topKeys && ((question) => readTop(parts, question, tokens.isAsked)),
     tokens,
     watch: parts.adminWatch,
     onError: (error) => calls.internalFailed(error),

@@ -3,6 +3,7 @@
 
 import { isoTime } from "../../base/units.ts";
 import { textOf } from "../../engine/domain/request.ts";
+import type { RuntimeLimitReport } from "../../engine/rules/explain-report.ts";
 import type { Sample } from "../../operate/telemetry/metric-text.ts";
 import {
   firstOf,
@@ -11,8 +12,15 @@ import {
   summaryOf,
   type TopSummary,
 } from "../../operate/telemetry/top/summary.ts";
-import { type ProcessTop, type TopQuestion, type TopView, topView } from "../../operate/telemetry/top/top-view.ts";
+import {
+  type ProcessTop,
+  type TopKey,
+  type TopQuestion,
+  type TopView,
+  topView,
+} from "../../operate/telemetry/top/top-view.ts";
 import type { AppParts } from "./app-parts.ts";
+import { limitReport } from "./explain-page.ts";
 import { INSTANCE } from "./peers.ts";
 
 type TopParts = Pick<AppParts, "topKeys" | "clock">;
@@ -24,18 +32,37 @@ export function ownTop({ topKeys, clock }: TopParts, { window, keys }: TopQuesti
   return summaryOf(parts, fromUs, keys);
 }
 
+type LimitedKey = TopKey & { readonly runtime_limit?: RuntimeLimitReport };
+
 /**
  * The JSON of /top: of all processes that share the store or, with a scope, of this one, for a caller that adds them
  * up.
  */
-export async function readTop(parts: AppParts, question: TopQuestion): Promise<TopView | ProcessTop> {
+export async function readTop(
+  parts: AppParts,
+  question: TopQuestion,
+  showsWho: boolean,
+): Promise<(TopView & { readonly keys: readonly LimitedKey[] }) | ProcessTop> {
   const top = ownTop(parts, question);
   const nowUs = parts.clock.nowUs();
   if (question.scope === "process") return { instance: INSTANCE, at: isoTime(nowUs), summary: top };
   const reports = (await parts.peers.reports()) ?? [];
   const peers = reports.flatMap((report) => report.top ?? []);
   const all = peers.length === 0 ? top : mergeSummaries([top, ...peers.map((peer) => peer[question.window])]);
-  return topView(question, all, nowUs, peers.length === 0 ? {} : { processes: 1 + peers.length });
+  const view = topView(question, all, nowUs, peers.length === 0 ? {} : { processes: 1 + peers.length });
+  return { ...view, keys: view.keys.map((key) => withLimit(key, parts, showsWho)) };
+}
+
+/** The key with what an operator has set for its caller. */
+function withLimit(key: TopKey, { runtimeLimits }: AppParts, showsWho: boolean): LimitedKey {
+  const { domain, descriptor } = key;
+  if (descriptor === undefined) return key;
+  const entries = descriptor.map(({ value_base64: valueBase64, ...entry }) => ({
+    ...entry,
+    ...(valueBase64 === undefined ? {} : { valueBase64 }),
+  }));
+  const set = runtimeLimits.source.of({ domain, entries });
+  return set === undefined ? key : { ...key, runtime_limit: limitReport(set, showsWho) };
 }
 
 /** The `keysMax` (TOP_KEYS_METRICS) keys that this process refuses most, for the metrics; none if TOP_KEYS is 0. */

@@ -52,11 +52,16 @@ const isRow = isObject({
   domain: isText,
   rule: isText,
   limit: isText,
-  text: isObject({ key: isText, entries: isOptional(isListOf(isObject({ key: isText, value: isText }))) }),
+  text: isObject({
+    key: isText,
+    entries: isOptional(isListOf(isObject({ key: isText, value: isText }))),
+    isBlocked: isOptional(isOneOf(true)),
+  }),
   asked: isBetween,
   refused: isBetween,
   refusedSinceUs: isNullable(isNumber),
   lastRefusedUs: isNullable(isNumber),
+  trend: isOptional(isListOf(isNumber)),
 });
 const isSummary = isObject({
   fromUs: isNumber,
@@ -75,6 +80,9 @@ const isCondition = isObject({
   advice: isText,
   see: isText,
   details: isOptional(isListOf(isText)),
+  calls: isOptional(
+    isListOf(isObject({ cause: isText, last_hour: isNumber, last_day: isNumber, first_at: isText, last_at: isText })),
+  ),
   sinceUs: isNumber,
 });
 const isReport = isObject({

@@ -12,7 +12,6 @@ import {
   planLimit,
   RuntimeConflict,
   wordsAfter,
-  writtenEntry,
 } from "../../engine/limiter/runtime-check.ts";
 import { RuntimeLimits } from "../../engine/limiter/runtime-limits.ts";
 import { shownEntry } from "../../engine/rules/explain.ts";
@@ -27,7 +26,6 @@ import {
   type RuntimeAmount,
   type RuntimeChange,
   type RuntimeLimit,
-  readKey,
   readValue,
   valueText,
 } from "../../engine/runtime/runtime-limit.ts";
@@ -47,6 +45,7 @@ import { memoryRuntimeStore } from "../../stores/memory/runtime-store.ts";
 import type { ProcessRegister } from "../../stores/process-register.ts";
 import type { RuntimeStore } from "../../stores/runtime-store.ts";
 import type { AppOptions } from "./app-options.ts";
+import { keyView, lastView, nameOf, ruleOf, whyIdle } from "./limit-words.ts";
 import type { StoreAside } from "./open-store.ts";
 
 /** How often other processes, or the file, are asked for a change, and how often at most: two seconds. */
@@ -246,22 +245,24 @@ class LimitsAdmin implements LimitsSource {
     const { changes } = this.#table;
     const inForce: Record<string, number> = Object.fromEntries([...RUNTIME_KINDS, "idle"].map((kind) => [kind, 0]));
     const idle: string[] = [];
-    let changedUs: number | undefined;
+    let last: RuntimeRow | undefined;
+    const rules = new Set<string>();
     let untilUs = Number.POSITIVE_INFINITY;
     for (const [, row] of this.#table.entries()) {
       yield;
       const { limit, atUs } = row;
-      changedUs = Math.max(changedUs ?? 0, atUs);
+      if (atUs >= (last?.atUs ?? 0)) last = row;
       if (limit !== undefined && !this.#isInForce(limit)) continue;
       if (limit !== undefined && limit.untilUs > 0) untilUs = Math.min(untilUs, limit.untilUs);
       const effect = this.#effectOf(row);
-      const isIdle = effect !== undefined && "says" in effect && effect.doesNothing;
-      const kind = isIdle || limit === undefined ? "idle" : limit.change.kind;
+      for (const rule of ruleOf(row, effect)) rules.add(rule);
+      const why = whyIdle(effect);
+      const kind = why !== undefined || limit === undefined ? "idle" : limit.change.kind;
       inForce[kind] = (inForce[kind] ?? 0) + 1;
-      if (isIdle && idle.length < DESCRIBED_MAX) idle.push(`${nameOf(row)}: ${effect.says}`);
+      if (why !== undefined && idle.length < DESCRIBED_MAX) idle.push(`${nameOf(row)}: ${why}`);
     }
     this.idle = idle;
-    return { inForce, changedUs, changes, untilUs };
+    return { inForce, last: last && lastView(last), rules, changes, untilUs };
   }
 
   #effectOf(row: RuntimeRow): ReturnType<typeof effectOf> | undefined {
@@ -337,17 +338,6 @@ function refused(expected: string): RequestError {
 
 function shownPlan({ key, limit, before, after }: PlannedLimit) {
   return { ...keyView(key), before, after, ...untilView(limit) };
-}
-
-/** A key that can't be read is shown as it is kept. */
-function keyView(key: string) {
-  const { domain, entries } = readKey(key) ?? { domain: key, entries: [] };
-  return { domain: textOf(domain), entries: entries.map(([name, value]) => shownEntry(writtenEntry(name, value))) };
-}
-
-function nameOf({ key }: RuntimeRow): string {
-  const { domain, entries } = keyView(key);
-  return `${domain} ${entries.map((entry) => `${entry.key}=${entry.value}`).join(",")}`;
 }
 
 function effectView(limit: RuntimeLimit, rule: Rule) {

@@ -5,7 +5,7 @@ import { MICROS_PER_MILLI } from "../../base/units.ts";
 import { visible } from "../../base/visible.ts";
 import { joinConditions, viewConditions } from "../../operate/http/join-conditions.ts";
 import type { Information } from "../../operate/telemetry/limit-trends.ts";
-import { type Undecided, undecidedWords } from "../../operate/telemetry/undecided-calls.ts";
+import { undecidedWords } from "../../operate/telemetry/undecided-calls.ts";
 import { count, paint, type Terminal, wrap } from "./terminal.ts";
 
 /** What is read of GET /state. */
@@ -15,6 +15,8 @@ export interface State {
   readonly version: string;
   readonly store: string;
   readonly status: string;
+  /** Absent in older versions. */
+  readonly verdict?: { readonly words: readonly (string | { readonly says: string })[] };
   readonly conditions: ReturnType<typeof viewConditions>;
   readonly calls: {
     readonly allowed: number;
@@ -24,7 +26,7 @@ export interface State {
   };
   readonly rules: { readonly hash: string | null };
   readonly information?: readonly Information[];
-  readonly undecided?: { readonly causes: readonly Undecided[] };
+  readonly undecided?: { readonly causes: readonly Parameters<typeof undecidedWords>[0][] };
 }
 
 /** A server's answers. */
@@ -58,7 +60,10 @@ const OF_ONE_PROCESS = /(?:HOST|PORT|UNIX_SOCKET|SNAPSHOT|_CACHE|DECISION_LOG|NO
 /** Begins the ids of conditions that are true only of what all processes report. */
 const DEAD_LIMITS = "dead limits ";
 
-/** What is wrong and what differs. `exit_code`: 2 if a server could not be asked, 1 if anything is wrong or differs, else 0. */
+/**
+ * What is wrong and what differs. `exit_code`: 2 if a server could not be asked, 1 if anything is wrong or differs,
+ * else 0.
+ */
 export function doctorReport(answers: readonly (Heard | Silent)[]) {
   const heard = answers.filter((one) => "state" in one);
   const silent = answers.filter((one) => "error" in one);
@@ -82,9 +87,11 @@ export function doctorReport(answers: readonly (Heard | Silent)[]) {
 }
 
 function serverRow({ server, state, askedMs, heardMs }: Heard) {
-  const { at, instance, version, store, status, calls, rules } = state;
+  const { at, instance, version, store, status, verdict, calls, rules } = state;
   const clockAheadMs = Math.round(Date.parse(at) - (askedMs + heardMs) / 2);
-  return { server, status, instance, version, store, at, clock_ahead_ms: clockAheadMs, calls, rules_hash: rules.hash };
+  const says = (verdict?.words ?? []).map((word) => (typeof word === "string" ? word : word.says)).join("");
+  const known = { server, status, says, instance, version, store, at };
+  return { ...known, clock_ahead_ms: clockAheadMs, calls, rules_hash: rules.hash };
 }
 
 function conditionsOf(heard: readonly Heard[]) {
@@ -164,10 +171,11 @@ export function doctorText(
     count(differences.length, "difference"),
   ];
   const blocks = [
-    `${paint(terminal, COLOURS[status], status)}: ${found.join(", ")}\n${servers.map((server) => line(serverWords(server))).join("")}`,
-    ...conditions.map(({ severity, since, servers: of, says, details, advice, see }) => {
+    `${paint(terminal, COLOURS[status], status)}: ${found.join(", ")}\n${servers.map((server) => serverLines(server, terminal)).join("")}`,
+    ...conditions.map(({ severity, since, servers: of, says, details, calls = [], advice, see }) => {
       const head = `${paint(terminal, COLOURS[severity], severity)}  since ${visible(since)}, on ${of.join(", ")}\n`;
-      return head + block([says, ...details, `${advice} docs/operations.md#${see}`], terminal);
+      const lines = [says, ...details, ...calls.map(undecidedWords), `${advice} docs/operations.md#${see}`];
+      return head + block(lines, terminal);
     }),
     ...differences.map(({ what, values }) => {
       const lines = Object.entries(values).map(([value, of]) =>
@@ -183,6 +191,12 @@ export function doctorText(
 }
 
 const COLOURS = { critical: "red", warning: "yellow", well: "green" } as const;
+
+/** The server, and below it the first line of its page. */
+function serverLines(row: DoctorReport["servers"][number], terminal: Terminal): string {
+  const says = "says" in row && row.says !== "" ? block([row.says], terminal) : "";
+  return line(serverWords(row)) + says;
+}
 
 function serverWords(row: DoctorReport["servers"][number]): string {
   if ("error" in row) return `${row.server}  can't be asked: ${row.error}`;

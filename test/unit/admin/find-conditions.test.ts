@@ -149,11 +149,11 @@ const CASES: readonly (readonly [name: string, facts: Partial<ProcessFacts>, fou
   [
     "rules that match no call, each with its cause",
     { deadLimits: [{ domain: "edge", count: 3, rules: [DEAD, { ...DEAD, id: "edge/b", matchedUs: 0 }] }] },
-    warning(/^3 rules of domain edge with limits match no call\.$/, {
+    warning(/^3 rules of edge with limits match no call\.$/, {
       id: "dead limits edge",
       details: [
-        "edge/a (a.yaml:1:1): none since 1970-01-01T00:00:00.000Z, of 20000 calls since; it is misspelt",
-        "edge/b (a.yaml:1:1): the last at 1970-01-01T00:00:00.000Z, of 20000 calls since; it is misspelt",
+        "edge/a (a.yaml:1:1): matched none of 20000 calls since 1970-01-01T00:00:00.000Z; it is misspelt",
+        "edge/b (a.yaml:1:1): matched none of 20000 calls since the last match at 1970-01-01T00:00:00.000Z; it is misspelt",
         "and 1 more",
       ],
     }),
@@ -177,7 +177,8 @@ const CASES: readonly (readonly [name: string, facts: Partial<ProcessFacts>, fou
       },
     },
     warning(/^Calls passed without a decision .*: 2 in the last hour, 5 in the last day\.$/, {
-      details: ["STORE_TIMEOUT: 2 in the hour, 5 in the day, from A to B", "limits not applied: edge/a, edge/b"],
+      calls: [{ cause: "STORE_TIMEOUT", last_hour: 2, last_day: 5, first_at: "A", last_at: "B" }],
+      details: ["limits not applied: edge/a, edge/b"],
     }),
   ],
   ["a part that nobody has advice for", { notes: new Map([["snapshots of something", "no"]]) }, warning(/^No\.$/)],

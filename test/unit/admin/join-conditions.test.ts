@@ -1,4 +1,5 @@
-// The JSON of GET /state: what several processes say becomes one, and the table of rules stays readable however many there are.
+// The JSON of GET /state: what several processes say becomes one, and the table of rules stays readable however many
+// there are.
 
 import { expect, test } from "vitest";
 import { runThrough } from "../../../src/base/long-work.ts";
@@ -7,7 +8,7 @@ import type { RuleCount } from "../../../src/engine/domain/stats.ts";
 import type { RuleSet } from "../../../src/engine/rules/rule-set.ts";
 import type { Condition } from "../../../src/operate/condition.ts";
 import { joinConditions, type ProcessState, viewConditions } from "../../../src/operate/http/join-conditions.ts";
-import { ruleRows } from "../../../src/operate/http/rule-rows.ts";
+import { type RulesQuestion, ruleRows } from "../../../src/operate/http/rule-rows.ts";
 import { rulesFromYaml } from "../../support/rules.ts";
 
 const SECOND = 1_000_000;
@@ -16,8 +17,13 @@ const NONE = { hits: 0, refused: 0, shadowed: 0 };
 const rowsOf = (
   rules: RuleSet | undefined,
   countOf: (limit: Limit) => RuleCount,
-  sightOf: Parameters<typeof ruleRows>[1]["sightOf"] = () => undefined,
-) => runThrough(ruleRows(rules, { countOf, sightOf }));
+  sightOf: Parameters<typeof ruleRows>[2]["watch"]["sightOf"] = () => undefined,
+  asked: Partial<RulesQuestion> = {},
+) => {
+  const question = { find: "", by: "file" as const, domain: undefined, all: true, after: 0, count: 200, ...asked };
+  const watch = { sightOf, deadStats: new Set<never>() };
+  return runThrough(ruleRows(rules, question, { countOf, watch, changed: new Set() }));
+};
 
 function condition(id: string, sinceS: number, says = id): Condition {
   return { id, severity: "warning", says, advice: "", see: "", sinceUs: sinceS * SECOND };
@@ -38,6 +44,28 @@ test("reports once what several processes report, since the first saw it, with t
     ["five", "08", ["a:1", "b:1"], ["b:1: six"]],
     ["store", "40", ["a:1", "b:1"], []],
     ["5 answers", "00", ["c:1", "d:1"], []],
+  ]);
+});
+
+test("of several processes each has what it says, symptoms included, and calls that passed undecided add up", () => {
+  const passed = { cause: "STORE_TIMEOUT", last_hour: 2, last_day: 5, first_at: "B", last_at: "C" };
+  const state = (name: string, says: string, first: string): ProcessState => ({
+    name,
+    conditions: [
+      condition("store", 9, says),
+      { ...condition("undecided", 9), causedBy: "store", calls: [{ ...passed, first_at: first }] },
+    ],
+    rules: { hash: "a" },
+  });
+  expect(view([state("a:1", "Redis is slow.", "B"), state("b:1", "Redis refuses.", "A")])).toMatchObject([
+    {
+      says: "Redis is slow.",
+      calls: [{ ...passed, last_hour: 4, last_day: 10, first_at: "A" }],
+      by_process: [
+        { process: "a:1", details: ["Redis is slow.", "undecided"] },
+        { process: "b:1", details: ["Redis refuses.", "undecided"] },
+      ],
+    },
   ]);
 });
 
@@ -138,27 +166,31 @@ descriptors:
 `);
   const countOf = ({ names: { name } }: Limit) => (name === "b" ? { hits: 7, refused: 2, shadowed: 0 } : NONE);
   expect(rowsOf(rules, countOf)).toEqual({
-    left_out: 0,
+    domains: [{ domain: "edge", calls: 0, refused: 2, limits: 4, unmet: 4 }],
+    domains_left_out: 0,
+    limits: 5,
+    found: 5,
     rows: [
       {
         id: "edge#global",
-        depth: 0,
-        name: "edge",
+        domain: "edge",
+        rule: "",
         says: "every call: 9 calls per second, sliding window",
         count: NONE,
+        amount: 9,
+        window_seconds: 1,
       },
-      { id: "edge/plan=free", depth: 1, name: "plan=free", where: "a.yaml:4:5" },
-      expect.objectContaining({ id: "edge/plan=free/user", depth: 2, name: "user", mode: "shadow", count: NONE }),
-      expect.objectContaining({ id: "edge/tenant#a", depth: 1, name: "tenant", limit: "a", count: NONE }),
+      expect.objectContaining({ id: "edge/plan=free/user", rule: "plan=free/user", mode: "shadow", count: NONE }),
+      expect.objectContaining({ id: "edge/tenant#a", rule: "tenant", limit: "a", count: NONE }),
       expect.objectContaining({
         limit: "b",
         says: "5 hits per day, fixed window",
         count: { hits: 7, refused: 2, shadowed: 0 },
       }),
-      expect.objectContaining({ name: "probe", says: "unlimited" }),
+      { id: "edge/probe", domain: "edge", rule: "probe", where: "a.yaml:12:5", says: "unlimited" },
     ],
   });
-  expect(rowsOf(undefined, countOf)).toEqual({ rows: [], left_out: 0 });
+  expect(rowsOf(undefined, countOf)).toMatchObject({ domains: [], rows: [], found: 0 });
 });
 
 test("a limit tells when it last matched, and how many calls its domain has had since", () => {
@@ -174,7 +206,7 @@ descriptors:
     sinceUs: 20 * SECOND,
     callsThen: 10,
   });
-  expect(rowsOf(rules, () => NONE, sightOf).rows.slice(1)).toMatchObject([
+  expect(rowsOf(rules, () => NONE, sightOf).rows).toMatchObject([
     { id: "edge/old", matched_at: "1970-01-01T00:00:20.000Z", calls_since: 20 },
     { id: "edge/none", matched_at: null, calls_since: 20 },
   ]);
@@ -186,22 +218,41 @@ descriptors:
   - key: a
     rate_limit: { requests_per_unit: 10, unit: second, priority: { entry: urgency, values: [urgent], high: 20% } }
 `);
-  const [, row] = rowsOf(rules, () => ({ hits: 3, refused: 1, shadowed: 0 })).rows;
+  const [row] = rowsOf(rules, () => ({ hits: 3, refused: 1, shadowed: 0 })).rows;
   expect(row?.count).toEqual({ hits: 6, refused: 2, shadowed: 0 });
 });
 
-test("of very many rules those that refuse most are shown under their whole paths", () => {
-  const descriptors = Array.from(
-    { length: 300 },
-    (_, i) => `  - { key: k${i}, rate_limit: { requests_per_unit: 1, unit: hour } }`,
-  );
-  const rules = rulesFromYaml(`domain: edge\ndescriptors:\n${descriptors.join("\n")}\n`);
+const many = (count: number, domain = "edge") =>
+  `domain: ${domain}\ndescriptors:\n${Array.from({ length: count }, (_, i) => `  - { key: k${i}, rate_limit: { requests_per_unit: 1, unit: hour } }\n`).join("")}`;
+
+test("of very many rules those that refuse most are shown, and how many are not", () => {
+  const rules = rulesFromYaml(many(300));
   const countOf = ({ names: { path } }: Limit) => ({
     hits: Number(path.slice(1)),
     refused: path === "k7" ? 1 : 0,
     shadowed: 0,
   });
-  const { rows, left_out: leftOut } = rowsOf(rules, countOf);
-  expect(rows.slice(0, 3).map(({ name }) => name)).toEqual(["edge/k7", "edge/k299", "edge/k298"]);
-  expect([rows.length, leftOut]).toEqual([200, 100]);
+  const { rows, found, domains } = rowsOf(rules, countOf, undefined, { by: "refused" });
+  expect(rows.slice(0, 3).map(({ id }) => id)).toEqual(["edge/k7", "edge/k299", "edge/k298"]);
+  expect([rows.length, found]).toEqual([200, 300]);
+  expect(domains).toEqual([{ domain: "edge", calls: 0, refused: 1, limits: 300, unmet: 300 }]);
+  const next = rowsOf(rules, countOf, undefined, { by: "refused", after: 200 });
+  expect([next.rows.length, next.rows.at(-1)?.id]).toEqual([100, "edge/k0"]);
+});
+
+test("a rule is found wherever it is, and pages of all rules miss none", () => {
+  const rules = rulesFromYaml(many(450));
+  const found = rowsOf(rules, () => NONE, undefined, { find: "K29" });
+  expect(found.rows.map(({ id }) => id)).toEqual(["edge/k29", ...Array.from({ length: 10 }, (_, i) => `edge/k29${i}`)]);
+  const pages = [0, 200, 400].map((after) => rowsOf(rules, () => NONE, undefined, { after }).rows);
+  expect(pages.map(({ length }) => length)).toEqual([200, 200, 50]);
+  expect(new Set(pages.flat().map(({ id }) => id)).size).toBe(450);
+});
+
+test("unless asked for all, rules that no call has met are counted and not shown", () => {
+  const rules = rulesFromYaml(many(3));
+  for (const { stats, names } of rules.domains.get("edge")?.limits ?? []) if (names.path === "k1") stats.totalHits = 5;
+  const { rows, domains } = rowsOf(rules, ({ stats }) => stats.count(), undefined, { all: false });
+  expect(rows.map(({ id }) => id)).toEqual(["edge/k1"]);
+  expect(domains).toMatchObject([{ limits: 3, unmet: 2 }]);
 });

@@ -1,4 +1,5 @@
-// What operators are shown of limits at run time: what is in force for one caller, how many are, and whether they have seen the last change.
+// What operators are shown of limits at run time: what is in force for one caller, how many are, and whether they have
+// seen the last change.
 
 import { describe, expect, test } from "vitest";
 import { Unit } from "../../../src/engine/domain/limit.ts";
@@ -65,14 +66,14 @@ const explained = (
 test("counts what is in force by kind", async () => {
   const { clock, source, set } = await open();
   const none = { amounts: 0, use: 0, block: 0, exempt: 0, idle: 0 };
-  expect(await source.counts()).toMatchObject({ inForce: none, changedUs: undefined });
+  expect(await source.counts()).toMatchObject({ inForce: none, last: undefined });
   await set(ACME, BLOCK, { until: { seconds: 60 } });
   await set(callerOf({ tenant: "b" }), { kind: "exempt", global: false });
   await set(callerOf({ tenant: "c" }), BLOCK);
   const { changes, ...counts } = await source.counts();
   expect(counts).toMatchObject({
     inForce: { ...none, block: 2, exempt: 1 },
-    changedUs: source.of(callerOf({ tenant: "c" }))?.seen_us,
+    last: { atUs: source.of(callerOf({ tenant: "c" }))?.seen_us, says: expect.stringContaining("tenant=c") },
   });
   await set(callerOf({ tenant: "c" }), { kind: "none" });
   const after = await source.counts();

@@ -3,7 +3,17 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { proxyHeaders } from "../../../page/ask.mjs";
-import { durationWords, rateWords, shown, sinceWords } from "../../../page/words.mjs";
+import {
+  cut,
+  durationWords,
+  formTimeMs,
+  rateWords,
+  setZone,
+  shown,
+  sinceWords,
+  timeWords,
+  zoneWords,
+} from "../../../page/words.mjs";
 import { durationWords as inTerminal } from "../../../src/base/units.ts";
 import { visible } from "../../../src/base/visible.ts";
 
@@ -17,6 +27,29 @@ test("text of callers hides nothing, and is short", () => {
       expect(shown(text).length).toBeLessThan(1_500);
     }),
   );
+});
+
+test("text that is cut keeps both ends, is never longer than asked, and hides nothing", () => {
+  expect(cut("a-long-beginning-of-a-name.team-payments", 21)).toBe("a-long-beg\u2026m-payments");
+  fc.assert(
+    fc.property(fc.string({ unit: "binary", maxLength: 90 }), fc.integer({ min: 3, max: 60 }), (text, max) => {
+      expect([...cut(text, max)].length).toBeLessThanOrEqual(max);
+      expect(visible(cut(text, max))).toBe(cut(text, max));
+    }),
+  );
+});
+
+test("times are of the reader's zone or of UTC, in forms, too", () => {
+  const atMs = Date.parse("2026-11-28T14:12:58.152Z");
+  setZone("utc");
+  expect([timeWords(atMs), zoneWords(atMs), timeWords(atMs, atMs + 100_000_000)]).toEqual([
+    "14:12:58",
+    "UTC",
+    "2026-11-28 14:12:58",
+  ]);
+  expect(formTimeMs("2026-11-28T14:12")).toBe(Date.parse("2026-11-28T14:12:00Z"));
+  setZone("");
+  expect(formTimeMs("2026-11-28T14:12")).toBe(new Date(2026, 10, 28, 14, 12).getTime());
 });
 
 test("lengths of time read alike on the page and in the terminal, which knows parts of a second, too", () => {

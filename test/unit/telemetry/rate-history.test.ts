@@ -17,12 +17,13 @@ const rulesOf = (keys: readonly string[]) =>
   );
 
 /** A history of rules, and what moves their counters. */
-function watched(keys: readonly string[]) {
+function watched(keys: readonly string[], looks = 1) {
   const clock = new ManualClock();
   const { log } = recordedLog();
   const [calls, storeCounts] = [new CallCounts(log), new StoreCounts(log)];
-  const history = new RateHistory({ calls, totals: () => callTotals(calls), storeCounts });
-  const watch = new LimitWatch({ history, shapesOf: () => [] });
+  const history = new RateHistory({ calls, totals: () => callTotals(calls, marked), storeCounts }, looks);
+  const marked = { blocked: 0, shadowed: 0 };
+  const watch = new LimitWatch({ histories: [history], shapesOf: () => [] });
   const rules = { current: rulesOf(keys) };
   const look = (seconds = 5) => {
     clock.advanceSeconds(seconds);
@@ -64,8 +65,17 @@ test("a sample has what was counted since the last one, of calls and of each lim
   look(7.5);
   expect(history.view()).toEqual({
     at: "2026-01-01T00:00:17.500Z",
+    span_seconds: 900,
     seconds: [5, 7.5],
-    calls: { allowed: [92, 0], refused: [8, 0], degraded: [0, 0], errors: [0, 0] },
+    calls: {
+      allowed: [92, 0],
+      refused: [8, 0],
+      degraded: [0, 0],
+      errors: [0, 0],
+      blocked: [0, 0],
+      shadowed: [0, 0],
+      passed: [0, 0],
+    },
     times_us: {
       decision_p50: [76, null],
       decision_p99: [7_500, null],
@@ -84,6 +94,22 @@ test("fifteen minutes are kept, the newest last", () => {
   }
   expect(history.view()?.seconds).toHaveLength(180);
   expect(limitsOf()["edge/a"]?.hits).toEqual(Array.from({ length: 180 }, (_, i) => 21 + i));
+});
+
+test("a sample of several looks adds them up, and the last one may be short", () => {
+  const { history, calls, look, hit } = watched(["a"], 4);
+  for (let i = 1; i <= 9; i++) {
+    hit(0, i);
+    for (let call = 0; call < i; call++) calls.decided(false, Source.store, i < 5 ? 90 : 9_000);
+    look();
+  }
+  const view = history.view();
+  expect([view?.seconds, view?.calls.allowed, view?.limits["edge/a"]?.hits]).toEqual([
+    [20, 20, 5],
+    [10, 26, 9],
+    [10, 26, 9],
+  ]);
+  expect(view?.times_us.decision_p99.map((us) => (us ?? 0) > 5_000)).toEqual([false, true, true]);
 });
 
 test("rules that are loaded again keep their samples, those that are gone lose them, new ones begin at once", () => {
