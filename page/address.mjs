@@ -1,10 +1,26 @@
-// The address says what the page shows, so that it can be pasted into a chat: the open rule, the explained descriptor, the search and the
-// order; never the token. Pure.
+// The address says what the page shows, so that it can be pasted into a chat: the open rule and key, the search and the
+// order, the length of charts and the time zone; never the token. Pure.
 
-/** @typedef {{ rule: string, domain: string, explain: string, find: string, sort: string, window: string }} View */
+/**
+ * @typedef {object} View
+ * @property {string} rule whose keys and chart are shown
+ * @property {string} domain of the sheet's descriptor
+ * @property {string} explain the descriptor in the sheet
+ * @property {string} key a key that has no descriptor, in the sheet
+ * @property {string} find @property {string} sort of rules
+ * @property {string} order of keys @property {string} window of keys
+ * @property {string} all the domain all of whose rules are shown @property {string} from how many are passed over
+ * @property {string} span of charts @property {string} zone of times
+ */
 
 /** @type {View} */
-const EVERYTHING = { rule: "", domain: "", explain: "", find: "", sort: "", window: "" };
+const EVERYTHING = {
+  ...{ rule: "", domain: "", explain: "", key: "", find: "", sort: "", order: "", window: "" },
+  ...{ all: "", from: "", span: "", zone: "" },
+};
+
+/** What the sheet shows. */
+export const NO_SHEET = { domain: "", explain: "", key: "" };
 
 /** Reads an address; ignores what is not part of a view. @param {string} hash @returns {View} */
 export function viewOf(hash) {

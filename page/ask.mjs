@@ -1,5 +1,8 @@
-// Asks the server. Only this file keeps the token: no storage, cookie or address has it.
+// Asks the server. Only this file keeps the token: in memory or, if the operator chooses so, in the tab's session
+// storage. No cookie or address has it.
 
+/** Its name in the tab's session storage. */
+const KEPT_TOKEN = "headgate token";
 /** Longest wait for an answer. */
 const ANSWER_MS_MAX = 10_000;
 
@@ -30,11 +33,13 @@ export function proxyHeaders({ pathname, hostname, host }) {
 /** The guarded pages of the server that the page came from. */
 export class Server {
   /** @type {string | undefined} */
-  #token;
+  #token = sessionStorage.getItem(KEPT_TOKEN) ?? undefined;
 
-  /** @param {string | undefined} token */
-  useToken(token) {
+  /** @param {string | undefined} token @param {boolean} keeps until the tab is closed */
+  useToken(token, keeps = false) {
     this.#token = token;
+    if (token !== undefined && keeps) sessionStorage.setItem(KEPT_TOKEN, token);
+    else sessionStorage.removeItem(KEPT_TOKEN);
   }
 
   get hasToken() {

@@ -1,5 +1,7 @@
 // How the page is changed. Text stays text: nothing here takes markup.
 
+import { timeWords } from "./words.mjs";
+
 /** An element of index.html. @param {string} id @returns {any} */
 export function byId(id) {
   const found = document.getElementById(id);
@@ -28,17 +30,36 @@ export function setText(element, text) {
   if (element.textContent !== text) element.textContent = text;
 }
 
-/** Text of the server, with parts in backticks as code. @param {string} says @returns {(Node | string)[]} */
+/** Text of the server: parts in backticks as code, times in the reader's zone. @param {string} says @returns {(Node | string)[]} */
 export function withCode(says) {
   const pieces = says.split("`");
-  if (pieces.length % 2 === 0) return [says];
-  return pieces.map((piece, i) => (i % 2 === 0 ? piece : make("code", {}, piece)));
+  if (pieces.length % 2 === 0) return withTimes(says);
+  return pieces.flatMap((piece, i) => (i % 2 === 0 ? withTimes(piece) : [make("code", {}, piece)]));
+}
+
+/** @param {string} says @returns {(Node | string)[]} */
+function withTimes(says) {
+  return says.split(ISO_TIME).map((piece, i) => (i % 2 === 0 ? piece : timeOf(piece)));
+}
+
+const ISO_TIME = /(\b\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z)/;
+
+/** A time as text; the exact one on hover. @param {string} iso */
+export function timeOf(iso) {
+  return make("time", { datetime: iso, title: iso }, timeWords(Date.parse(iso), Date.now()));
+}
+
+/** Puts other children in place of those that differ. @param {Element} element @param {readonly (Node | string)[]} children */
+export function setChildren(element, children) {
+  const made = /** @type {Element} */ (element.cloneNode());
+  made.append(...children);
+  made.normalize();
+  if (!element.isEqualNode(made)) element.replaceChildren(...made.childNodes);
 }
 
 /** Sets text of the server if it differs. @param {Element} element @param {string} says */
 export function setSaid(element, says) {
-  const parts = make("span", {}, ...withCode(says));
-  if (element.textContent !== parts.textContent) element.replaceChildren(...parts.childNodes);
+  setChildren(element, withCode(says));
 }
 
 /** @param {HTMLElement} element @param {boolean} isShown */
@@ -84,24 +105,42 @@ const childrenOf = new WeakMap();
  */
 export function fillTable(table, items, key, columns) {
   if (table.tHead === null) {
-    const heads = columns.map(({ head, is = "" }) => make("th", { scope: "col", class: is }, head));
-    table.append(make("thead", {}, make("tr", {}, ...heads)), make("tbody"));
+    const heads = columns.map(({ head, is = "" }) =>
+      make("th", { scope: "col", class: is, role: "columnheader" }, head),
+    );
+    table.append(
+      make("thead", { role: "rowgroup" }, make("tr", { role: "row" }, ...heads)),
+      make("tbody", { role: "rowgroup" }),
+    );
+    table.setAttribute("role", "table");
   }
   setShown(table, items.length > 0);
-  keepChildren(part(table, "tbody"), items, {
-    key,
-    create: (item) => {
-      const cells = columns.map(({ is = "", parts }, i) =>
-        make(i === 0 ? "th" : "td", { class: is, ...(i === 0 ? { scope: "row" } : {}) }, ...(parts?.(item) ?? [])),
+  keepChildren(part(table, "tbody"), items, { key, ...rowsOf(columns) });
+}
+
+/**
+ * How rows of these columns are made. Roles are said, because cards on a telephone are not laid out as tables.
+ * @template T
+ * @param {readonly Column<T>[]} columns
+ */
+export function rowsOf(columns) {
+  return {
+    create: (/** @type {T} */ item) => {
+      const cells = columns.map(({ head, is = "", parts }, i) =>
+        make(
+          i === 0 ? "th" : "td",
+          { class: is, "data-head": head, ...(i === 0 ? { scope: "row", role: "rowheader" } : { role: "cell" }) },
+          ...(parts?.(item) ?? []),
+        ),
       );
-      return make("tr", {}, ...cells);
+      return make("tr", { role: "row" }, ...cells);
     },
-    update: (row, item) => {
+    update: (/** @type {Element} */ row, /** @type {T} */ item) => {
       columns.forEach(({ text, draw }, i) => {
         const cell = /** @type {HTMLElement} */ (row.children[i]);
         if (text !== undefined) setText(cell, text(item));
         draw?.(cell, item);
       });
     },
-  });
+  };
 }

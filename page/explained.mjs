@@ -1,12 +1,12 @@
 // Elements for an explanation: which rule a descriptor meets and why, what is left in its buckets.
 
-import { fillTable, make, withCode } from "./dom.mjs";
-import { countWords, durationWords, sentence, shown } from "./words.mjs";
+import { fillTable, make, timeOf, withCode } from "./dom.mjs";
+import { countWords, cut, durationWords, sentence, shown } from "./words.mjs";
 
 /**
  * @typedef {import("../src/engine/rules/explain-report.ts").ExplainReport} Report
  * @typedef {import("../src/engine/rules/explain-report.ts").DescriptorReport} DescriptorReport
- * @typedef {{ rule: string, bucket: string, burst: number, remaining: number, wait_seconds: number | null, reset_seconds: number }} Bucket
+ * @typedef {{ descriptor: number | "global_limit", rule: string, bucket: string, burst: number, remaining: number, wait_seconds: number | null, reset_seconds: number }} Bucket
  */
 
 /** @param {Report} report @param {(report: DescriptorReport, i: number) => readonly (Node | string)[]} actionsOf */
@@ -49,8 +49,8 @@ function descriptorParts({ says, suggestion, rule, limits, entries, runtime_limi
     );
   }
   if (set?.who !== undefined) {
-    const by = `Set at ${set.set_at.slice(0, 19)}Z by ${set.who}${set.note === undefined ? "." : `: ${set.note}`}`;
-    parts.push(make("p", { class: "quiet" }, shown(by, 400)));
+    const by = `Set at ${set.set_at} by ${set.who}${set.note === undefined ? "." : `: ${set.note}`}`;
+    parts.push(make("p", { class: "quiet" }, ...withCode(shown(by, 400))));
   }
   const tried = entries.flatMap(({ key, value, says: why, tried: rules }) => [
     make("li", {}, `${shown(`${key}=${value}`)}: ${shown(why, 300)}`),
@@ -60,16 +60,37 @@ function descriptorParts({ says, suggestion, rule, limits, entries, runtime_limi
   return parts;
 }
 
-/** @param {readonly Bucket[]} buckets */
-export function bucketTable(buckets) {
-  const table = /** @type {HTMLTableElement} */ (make("table", { "aria-label": "What is left in the buckets" }));
+/** @param {readonly Bucket[]} buckets @param {readonly DescriptorReport["runtime_limit"][]} sets what is set for each descriptor */
+export function bucketTable(buckets, sets) {
+  const table = /** @type {HTMLTableElement} */ (
+    make("table", { class: "cards", "aria-label": "What is left in the buckets" })
+  );
   fillTable(table, buckets, ({ rule, bucket }) => `${rule} ${bucket}`, [
-    { head: "Limit", parts: ({ rule, bucket }) => [shown(rule, 100), make("small", {}, shown(bucket, 100))] },
-    { head: "Left", is: "number", text: ({ burst, remaining }) => `${countWords(remaining)} of ${countWords(burst)}` },
-    { head: "Next call passes", is: "number", text: ({ wait_seconds: wait }) => inWords(wait) },
+    {
+      head: "Limit",
+      parts: ({ rule, bucket }) => [cut(rule, 40), make("small", { title: shown(bucket, 600) }, cut(bucket, 44))],
+    },
+    {
+      head: "Left",
+      is: "number left",
+      text: ({ burst, remaining }) => `${countWords(remaining)} of ${countWords(burst)}`,
+    },
+    {
+      head: "Next call passes",
+      is: "number",
+      parts: ({ descriptor, wait_seconds: wait }) =>
+        nextParts(wait, typeof descriptor === "number" ? sets[descriptor] : undefined),
+    },
     { head: "Full again", is: "number", text: ({ reset_seconds: reset }) => inWords(reset) },
   ]);
   return table;
+}
+
+/** A blocked caller waits for the end of the block, whatever its buckets hold. @param {number | null} wait @param {DescriptorReport["runtime_limit"]} set */
+function nextParts(wait, set) {
+  if (set?.kind !== "block" || (set.limits ?? []).some((says) => says.startsWith("blocked on paper")))
+    return [inWords(wait)];
+  return set.until === undefined ? ["never: blocked without an end"] : [timeOf(set.until), ", when the block ends"];
 }
 
 /** @param {number | null} seconds */

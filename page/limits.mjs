@@ -1,9 +1,9 @@
 // Limits at run time: those in force, and setting or unsetting one for one caller.
 
-import { byId, fillTable, make, setText } from "./dom.mjs";
+import { byId, fillTable, make, setShown, setText, withCode } from "./dom.mjs";
 import { askFirst } from "./question.mjs";
 import { askedEntry } from "./read-descriptor.mjs";
-import { durationWords, plural, sentence, shown, timeWords } from "./words.mjs";
+import { countWords, cut, durationWords, formTimeMs, plural, sentence, shown, timeWords, zoneWords } from "./words.mjs";
 
 /**
  * @typedef {import("./ask.mjs").Server} Server
@@ -11,7 +11,7 @@ import { durationWords, plural, sentence, shown, timeWords } from "./words.mjs";
  * @typedef {{ domain: string, entries: readonly Entry[] }} Caller
  * @typedef {import("../src/engine/rules/explain-report.ts").DescriptorReport} DescriptorReport
  * @typedef {Caller & import("../src/engine/rules/explain-report.ts").RuntimeLimitReport & { says?: string }} SetLimit
- * @typedef {Awaited<ReturnType<typeof import("../src/process/app/state-page.ts").readState>>} State
+ * @typedef {import("./main.mjs").State} State
  * @typedef {import("../src/operate/http/limit-pages.ts").SetAnswer} SetAnswer
  * @typedef {import("./question.mjs").Action} Action
  * @typedef {(action: Action, caller: Caller) => void} Act
@@ -32,7 +32,7 @@ export async function showLimits(server, { instance, at, rules, runtime_limits: 
   if (server.hasToken && of !== listed.of) listed = { of, ...(await server.ask(`limits?newest=${LISTED_MAX}`)) };
   const limits = server.hasToken ? listed.limits : [];
   setText(byId("limits-note"), `${countsWords(counts.in_force)}${server.hasToken ? "" : ` ${NEEDS_TOKEN}`}`);
-  fillTable(byId("limits"), limits, (limit) => JSON.stringify(limit), [
+  fillTable(byId("limits"), limits, (limit) => JSON.stringify([limit, zoneWords(Date.now())]), [
     { head: "Caller", is: "caller", parts: (limit) => callerParts(limit, act) },
     { head: "Limits now", parts: limitParts },
     { head: "Ends", is: "ends", text: ({ until }) => endWords(until, at) },
@@ -66,15 +66,16 @@ export function callerWords({ entries }) {
 /** @param {SetLimit} limit @param {Act} act */
 function callerParts({ domain, entries }, act) {
   const buttons = actionButtons({ domain, entries }, ["Unset"], act);
-  return [shown(callerWords({ domain, entries }), 80), make("small", {}, shown(domain, 80), ...buttons)];
+  const caller = callerWords({ domain, entries });
+  return [make("span", { title: shown(caller, 600) }, cut(caller, 60)), make("small", {}, cut(domain, 60), ...buttons)];
 }
 
 /** @param {SetLimit} limit */
 function limitParts({ limits, says, who, note, set_at: setAt }) {
   const does =
     limits === undefined ? make("span", { class: "warning" }, sentence(says ?? "")) : shown(limits.join("; "), 300);
-  const by = `set ${setAt.slice(0, 19)}Z by ${who}${note === undefined ? "" : `: ${note}`}`;
-  return [does, make("small", {}, shown(by, 300))];
+  const by = `set at ${setAt} by ${who}${note === undefined ? "" : `: ${note}`}`;
+  return [does, make("small", {}, ...withCode(shown(by, 300)))];
 }
 
 /** A button for each action. @param {Caller} caller @param {readonly Action[]} actions @param {Act} act */
@@ -97,21 +98,54 @@ export async function askLimit(server, action, caller, tell) {
     const report = await server.ask("explain", { domain, descriptors: [{ entries }] });
     /** @type {Partial<DescriptorReport>} */
     const { runtime_limit: set, limits = [], rule, says = report.says } = report.descriptors?.[0] ?? {};
-    const choices = limits.map(({ id, says: does }) => {
-      const label = labelOf(id, domain, rule?.path ?? "");
-      return make("option", { value: label }, shown(`${label === "" ? "" : `${label}: `}${does}`, 100));
+    const choices = limits.map((limit) => {
+      const label = labelOf(limit.id, domain, rule?.path ?? "");
+      return {
+        label,
+        limit,
+        option: make("option", { value: label }, shown(`${label === "" ? "" : `${label}: `}${limit.says}`, 100)),
+      };
     });
     seenUs = set?.seen_us ?? 0;
     const now = set === undefined && limits.length > 0 ? limits.map((limit) => limit.says).join("; ") : says;
     const canAct = action !== "Unset" || set !== undefined;
     const none = canAct ? "" : "Nothing is set for this caller.";
-    return { now: `Now: ${sentence(now)}`, canAct, says: none, limits: choices };
+    const chosen = (/** @type {string} */ label) => showUnits(choices.find((each) => each.label === label)?.limit);
+    return { now: `Now: ${sentence(now)}`, canAct, says: none, limits: choices.map(({ option }) => option), chosen };
   };
-  const act = async () => {
+  const change = (/** @type {object} */ how) => {
     const limit = { domain, entries, ...fieldsOf(action), note: byId("limit-note").value, seen_us: seenUs };
-    return outcomeOf(await server.change(action === "Unset" ? "DELETE" : "PUT", "limits", { limits: [limit] }));
+    return server.change(action === "Unset" ? "DELETE" : "PUT", "limits", { limits: [limit], ...how });
   };
-  await askFirst(action, `${shown(callerWords(caller), 200)} in ${shown(domain, 80)}`, prepare, act, tell);
+  const preview = async () => previewWords(await change({ dry_run: true }));
+  const act = async () => outcomeOf(await change({}));
+  await askFirst(action, `${cut(callerWords(caller), 120)} in ${cut(domain, 60)}`, { prepare, preview, act }, tell);
+}
+
+/** Names the unit of each field, with what it is now. @param {DescriptorReport["limits"][number] | undefined} limit */
+function showUnits(limit) {
+  const { algorithm = "", amount = 0, burst = 0, window_seconds: window = 1, calendar } = limit ?? {};
+  const isTokens = algorithm === "token_bucket";
+  const unit = { 1: "second", 60: "minute", 3600: "hour", 86400: "day" }[window] ?? `${countWords(window)} s`;
+  const what = `${isTokens ? "Tokens" : "Hits"} per ${calendar ?? unit}`;
+  setText(
+    byId("limit-unit"),
+    algorithm === "concurrent"
+      ? `Under way at once (now ${countWords(amount)})`
+      : `${what} (now ${countWords(amount)})`,
+  );
+  setText(byId("limit-burst-unit"), `Burst, empty for as before (now ${countWords(burst)})`);
+  setShown(byId("limit-burst-field"), isTokens);
+  byId("limit-requests").value = String(amount);
+  byId("limit-burst").value = "";
+}
+
+/** What the change would do. @param {SetAnswer} answer */
+function previewWords({ limits: [result] }) {
+  if (result?.outcome !== "would be set") return sentence(result?.says ?? "");
+  const words = (/** @type {readonly string[]} */ list) => (list.length === 0 ? "the rule's limits" : list.join("; "));
+  const until = result.until === undefined ? "" : `, until ${result.until}`;
+  return `Before: ${words(result.before ?? [])}. After: ${words(result.after ?? [])}${until}.`;
 }
 
 /** A limit's name within its rule, as changes name it; empty for the only one. @param {string} id @param {string} domain @param {string} path */
@@ -122,14 +156,26 @@ export function labelOf(id, domain, path) {
 
 /** The form's fields in the form that PUT takes. @param {Action} action */
 function fieldsOf(action) {
-  const end = byId("limit-until").value;
-  const until = end === "" ? {} : { until_seconds: Number(end) };
   if (action === "Unset") return {};
+  const until = untilOf();
   if (action === "Block") return { block: true, ...until };
   if (action === "Exempt") return { exempt: true, ...until };
-  const limit = byId("limit-name").value;
+  const [limit, burst] = [byId("limit-name").value, byId("limit-burst").value];
   const requests = Number(byId("limit-requests").value);
-  return { ...(limit === "" ? {} : { limit }), requests_per_unit: requests, ...until };
+  return {
+    ...(limit === "" ? {} : { limit }),
+    requests_per_unit: requests,
+    ...(burst === "" ? {} : { burst: Number(burst) }),
+    ...until,
+  };
+}
+
+function untilOf() {
+  const end = byId("limit-until").value;
+  if (end === "") return {};
+  if (end !== "at") return { until_seconds: Number(end) };
+  const atMs = formTimeMs(byId("limit-at").value);
+  return { until: Number.isNaN(atMs) ? "" : new Date(atMs).toISOString() };
 }
 
 /** @param {SetAnswer} answer @returns {import("./question.mjs").Outcome} */

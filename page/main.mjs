@@ -2,17 +2,22 @@
 
 import { hrefOf, viewOf } from "./address.mjs";
 import { NoAnswer, Server } from "./ask.mjs";
-import { ruleChart, showCharts } from "./charts.mjs";
+import { showCharts } from "./charts.mjs";
+import { showConditions } from "./conditions.mjs";
 import { byId, setShown, setText } from "./dom.mjs";
-import { explainHref, followAddress, offerDomains, openExplain } from "./explain.mjs";
+import { showAge, showHeader } from "./header.mjs";
+import { hideKeys, showKeys } from "./keys.mjs";
 import { askLimit, showLimits } from "./limits.mjs";
-import { lastFlood } from "./rates.mjs";
-import { limitDrawn, showProcesses, showRules } from "./tables.mjs";
-import { hideTop, showTop } from "./top.mjs";
-import { showBefore, showConditions, showVerdict, verdictOf } from "./verdict.mjs";
-import { durationWords, processName, sentence, shown, timeWords } from "./words.mjs";
+import { showProcesses } from "./processes.mjs";
+import { rulesQuestion, showRules } from "./rules.mjs";
+import { closeSheet, followAddress, offerDomains, openSheet, prepareSheet } from "./sheet.mjs";
+import { showLine, showVerdict } from "./verdict.mjs";
+import { durationWords, sentence, setZone, shown, timeWords } from "./words.mjs";
 
-/** @typedef {Awaited<ReturnType<typeof import("../src/process/app/state-page.ts").readState>>} State */
+/**
+ * @typedef {Awaited<ReturnType<typeof import("../src/process/app/state-page.ts").readState>>} State
+ * @typedef {import("./address.mjs").View} View
+ */
 
 const LOOK_MS = 2_000;
 /** The server takes a sample every five seconds. */
@@ -21,68 +26,98 @@ const HISTORY_MS = 4_500;
 const server = new Server();
 /** @type {import("./rates.mjs").History | null} */
 let history = null;
-let historyAskedMs = 0;
+/** @type {import("./rules.mjs").RuleRows | undefined} */
+let rules;
+/** What is asked less often was asked then, with these words. */
+let slow = { atMs: 0, asked: "" };
 let isRunning = false;
 let isLooking = false;
+/** The view has changed while the server was asked. */
+let isStale = false;
+let isPaused = false;
 /** @type {ReturnType<typeof setTimeout> | undefined} */
 let timer;
 /** When the server last answered, by this machine's clock; undefined if it never did. @type {number | undefined} */
 let answeredMs;
 
 document.addEventListener("visibilitychange", () => void lookNext());
+window.addEventListener("hashchange", viewChanged);
+// Keys are cut to the width.
+window.addEventListener("resize", viewChanged);
 openTokenForm();
-window.addEventListener("hashchange", () => void lookNext());
-openExplain(server, () => viewOf(location.hash), noteRefusal);
-openFilter();
-// On a telephone the rules come when they are asked for.
-if (matchMedia("(max-width: 40rem)").matches) byId("rules-fold").open = false;
+prepareSheet(server, noteRefusal);
+openFilters();
+openKeyboard();
+byId("pause").addEventListener("click", pause);
+setInterval(() => showAge(answeredMs, isPaused), 1_000);
 startLooking();
 
 async function look() {
+  const view = viewOf(location.hash);
+  setZone(view.zone);
   try {
     if (answeredMs === undefined && !server.hasToken) await requireAccess();
+    /** @type {State} */
     const state = await server.ask("state");
-    if (Date.now() - historyAskedMs >= HISTORY_MS) {
-      history = await server.ask("history");
-      historyAskedMs = Date.now();
-    }
-    const top = state.keeps_top_keys ? await askTop() : undefined;
-    const view = viewOf(location.hash);
-    const listed = top === undefined ? undefined : await askListed(view, top);
-    showState(state, top);
-    showTopKeys(listed, view);
-    showRules(state, history, view);
-    if (history !== null) {
-      const opened = ruleChart(view.rule, (all) => limitDrawn(all, view.rule));
-      showCharts(history, view.rule === "" ? undefined : opened);
-    }
-    followAddress(server, view, state, noteRefusal);
+    await askSlow(view);
+    const keys = state.keeps_top_keys ? await server.ask(keysQuestion(view, state)) : undefined;
     answeredMs = Date.now();
+    showState(state, view);
+    if (keys === undefined) hideKeys("Not available: this server does not keep them.");
+    else showKeys(keys, view);
     await showLimits(server, state, actOnLimit);
+    followAddress(server, state, noteRefusal);
   } catch (error) {
     showTrouble(error);
   }
 }
 
-/** @param {State} state @param {import("./top.mjs").TopAnswer | undefined} top */
-function showState(state, top) {
-  const { instance, rules, store, version } = state;
+/** Charts and rules change less often. @param {View} view */
+async function askSlow(view) {
+  const span = view.span === "hour" ? "history?span=hour" : "history";
+  const asked = `${span} ${rulesQuestion(view)}`;
+  if (Date.now() - slow.atMs < HISTORY_MS && asked === slow.asked) return;
+  [history, rules] = await Promise.all([server.ask(span), server.ask(rulesQuestion(view))]);
+  slow = { atMs: Date.now(), asked };
+}
+
+/** The keys that the view asks for: after a flood, those of the last hour. @param {View} view @param {State} state */
+function keysQuestion({ rule, find, order, window }, { verdict }) {
+  const wasFlooded =
+    verdict.severity === "well" && verdict.words.some((word) => typeof word !== "string" && "rule" in word);
+  const isNarrowed = rule + find !== "";
+  const by = order === "asked" ? "asked" : "refused";
+  return `top?window=${window === "hour" || wasFlooded ? "hour" : "minute"}&by=${by}&keys=${isNarrowed ? 100 : 10}`;
+}
+
+/** @param {State} state @param {View} view */
+function showState(state, view) {
   setShown(byId("token-form"), false);
   setShown(byId("stale"), false);
   setShown(byId("data"), true);
-  setText(byId("who"), shown(`${processName(instance)}, version ${version}, store: ${store}`));
-  const { says, colour } = verdictOf({ state, history, top });
-  showVerdict(says, colour);
-  showBefore({ state, history, top });
+  showHeader(state, history, view);
+  showAge(answeredMs, isPaused);
+  showVerdict(state, history, view);
   showConditions(state);
+  showFirstSteps(state);
+  if (rules !== undefined) showRules(rules, state, history, view);
+  if (history !== null) showCharts(history, view);
   showProcesses(state);
-  offerDomains(rules.domains);
+  offerDomains(state.rules.domains);
 }
 
-/** @param {import("./top.mjs").TopAnswer | undefined} top @param {import("./address.mjs").View} view */
-function showTopKeys(top, view) {
-  if (top === undefined) return hideTop("Not available: this server does not keep them.");
-  showTop(top, view, (key) => explainHref(view, key), server.hasToken ? actOnLimit : undefined);
+/** In place of zeros: how the first call is made. @param {State} state */
+function showFirstSteps({ calls, rules: { domains } }) {
+  const isNew =
+    Object.values(calls).every((count) => count === 0) &&
+    (history?.calls.allowed ?? []).every((count) => (count ?? 0) === 0);
+  setShown(byId("first-steps"), isNew);
+  for (const id of ["tiles", "keys-section", "charts-section"]) setShown(byId(id), !isNew);
+  setText(byId("first-command"), shown(`npx headgate ask --domain ${domains[0] ?? "DOMAIN"} KEY=VALUE`, 300));
+  setText(
+    byId("first-more"),
+    "Then point Envoy's rate limit filter at the gRPC port: docs/envoy.md has the configuration to copy.",
+  );
 }
 
 /** Asks whether a token is needed: a refused request would be counted and logged. */
@@ -92,40 +127,62 @@ async function requireAccess() {
   if (wants !== "nothing") throw new NoAnswer("refused", says);
 }
 
-/** The top keys of the last minute, or of the last hour after a flood. */
-function askTop() {
-  const window = lastFlood(history)?.isNow === false ? "hour" : "minute";
-  return server.ask(`top?window=${window}&by=refused&keys=10`);
-}
-
-/** The keys that the view asks for. @param {import("./address.mjs").View} view @param {import("./top.mjs").TopAnswer} top */
-function askListed({ rule, find, sort, window }, top) {
-  if (rule + find + window === "" && sort !== "asked") return top;
-  const by = sort === "asked" ? "asked" : "refused";
-  return server.ask(`top?window=${window === "hour" ? window : top.window}&by=${by}&keys=100`);
-}
-
-/** Keeps the filter form and the address equal. */
-function openFilter() {
-  const form = byId("filter");
-  const names = /** @type {const} */ (["find", "sort", "window"]);
+/** Keeps the forms and the address equal. */
+function openFilters() {
+  const fields = [
+    ...["find", "sort"].map((name) => byId("rules-filter")[name]),
+    ...["order", "window"].map((name) => byId("keys-filter")[name]),
+  ];
   const show = () => {
     const view = viewOf(location.hash);
-    for (const name of names) if (form[name].value !== view[name]) form[name].value = view[name];
+    for (const field of fields) {
+      const value = view[/** @type {keyof View} */ (field.name)];
+      if (field.value !== value) field.value = value;
+    }
   };
-  form.addEventListener("submit", (/** @type {Event} */ event) => event.preventDefault());
-  form.addEventListener("input", () => {
-    const changes = Object.fromEntries(names.map((name) => [name, form[name].value]));
-    window.history.replaceState(null, "", hrefOf(viewOf(location.hash), changes));
-    void lookNext();
-  });
+  for (const form of [byId("rules-filter"), byId("keys-filter")]) {
+    form.addEventListener("submit", (/** @type {Event} */ event) => event.preventDefault());
+    form.addEventListener("input", () => {
+      const changes = Object.fromEntries(fields.map((field) => [field.name, field.value]));
+      window.history.replaceState(null, "", hrefOf(viewOf(location.hash), { ...changes, from: "" }));
+      viewChanged();
+    });
+  }
   window.addEventListener("hashchange", show);
   show();
 }
 
+/** Single keys, unless somebody types. */
+function openKeyboard() {
+  byId("keys-help").addEventListener("click", () => byId("help").showModal());
+  /** @type {Readonly<Record<string, () => void>>} */
+  const acts = {
+    "/": () => byId("rules-filter").find.focus(),
+    e: openSheet,
+    p: pause,
+    "?": () => byId("help").showModal(),
+  };
+  document.addEventListener("keydown", (event) => {
+    if (event.ctrlKey || event.metaKey || event.altKey || document.querySelector("dialog[open]") !== null) return;
+    const isTyping = /^(?:INPUT|TEXTAREA|SELECT)$/.test(/** @type {Element} */ (event.target).tagName);
+    if (event.key === "Escape") return closeSheet();
+    if (isTyping || byId("data").hidden) return;
+    const act = acts[event.key];
+    if (act === undefined) return;
+    event.preventDefault();
+    act();
+  });
+}
+
+function pause() {
+  isPaused = !isPaused;
+  showAge(answeredMs, isPaused);
+  if (!isPaused) void lookNext();
+}
+
 /** @type {import("./limits.mjs").Act} */
 function actOnLimit(action, caller) {
-  void askLimit(server, action, caller, { done: () => void lookNext(), refused: noteRefusal });
+  void askLimit(server, action, caller, { done: viewChanged, refused: noteRefusal });
 }
 
 /** The first line while the server shows nothing. @type {Readonly<Record<string, string>>} */
@@ -138,11 +195,11 @@ const LOCKED = {
 /** @param {unknown} error */
 function showTrouble(error) {
   if (!(error instanceof NoAnswer)) {
-    showVerdict("This page has a fault.", "critical");
+    showLine(["This page has a fault."], "critical");
     showStale(`${error}`);
   } else if (error.why in LOCKED) lock(error);
   else {
-    showVerdict("The server does not answer.", "critical");
+    showLine(["The server does not answer."], "critical");
     const seconds = (Date.now() - (answeredMs ?? 0)) / 1_000;
     const since =
       answeredMs === undefined
@@ -162,11 +219,11 @@ function lock({ why, message }) {
   isRunning = false;
   clearTimeout(timer);
   server.useToken(undefined);
-  setShown(byId("data"), false);
-  setShown(byId("before"), false);
+  for (const id of ["data", "facts", "sheet", "store", "live", "pause", "views", "links"]) setShown(byId(id), false);
   setText(byId("who"), "");
+  byId("facts").replaceChildren();
   byId("conditions").replaceChildren();
-  showVerdict(LOCKED[why] ?? "", "warning");
+  showLine([LOCKED[why] ?? ""], "warning");
   showStale(why === "refused" ? message : "");
   setShown(byId("token-form"), why !== "refused");
   byId("token").focus();
@@ -185,7 +242,7 @@ function openTokenForm() {
     const token = box.value.trim();
     box.value = "";
     if (token === "") return;
-    server.useToken(token);
+    server.useToken(token, byId("token-keep").checked);
     startLooking();
   });
 }
@@ -195,12 +252,20 @@ function startLooking() {
   void lookNext();
 }
 
-/** Looks now, and again LOOK_MS after each look. Pauses while the page is hidden. */
-async function lookNext() {
+function viewChanged() {
+  isStale = isLooking;
+  void lookNext(true);
+}
+
+/** Looks now, and again LOOK_MS after each look. Rests while the page is hidden or paused, but `wanted` looks are made. */
+async function lookNext(wanted = false) {
   clearTimeout(timer);
-  if (!isRunning || isLooking || document.hidden) return;
+  if (!isRunning || isLooking || document.hidden || (isPaused && !wanted)) return;
   isLooking = true;
-  await look();
+  do {
+    isStale = false;
+    await look();
+  } while (isStale && isRunning);
   isLooking = false;
   clearTimeout(timer);
   if (isRunning) timer = setTimeout(() => void lookNext(), LOOK_MS);

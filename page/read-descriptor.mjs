@@ -1,5 +1,5 @@
-// Reads descriptors in the forms of terminals and logs: key=value,key2=value2; a line of the decision log, or the body of /json; Headgate's
-// metadata in Envoy's access log. Pure.
+// Reads descriptors in the forms of terminals and logs: key=value,key2=value2; a line of the decision log, or the body
+// of /json; Headgate's metadata in Envoy's access log. Pure.
 
 /**
  * @typedef {{ key: string, value?: string, value_base64?: string }} Entry

@@ -19,6 +19,14 @@ export function shown(text, max = SHOWN_MAX) {
   return text.length > max ? `${visible} ... (${text.length} characters)` : visible;
 }
 
+/** Text on one line, cut in its middle: callers often begin alike. @param {string} text @param {number} max */
+export function cut(text, max) {
+  const whole = [...shown(text, Number.POSITIVE_INFINITY)];
+  if (whole.length <= max) return whole.join("");
+  const tail = Math.floor((max - 1) / 2);
+  return `${whole.slice(0, max - 1 - tail).join("")}\u2026${whole.slice(-tail).join("")}`;
+}
+
 /** True if `shown` would change it. @param {string} text */
 export function hides(text) {
   return shown(text, Number.POSITIVE_INFINITY) !== text;
@@ -67,12 +75,34 @@ export function durationWords(seconds) {
   return hours % 24 > 0 ? `${days} d ${hours % 24} h` : `${days} d`;
 }
 
-/** The reader's local time; with the date if it is over 20 hours away. @param {number} atMs @param {number} nowMs */
+/** The zone of all times on the page: the reader's, or UTC. @type {"" | "utc"} */
+let zone = "";
+
+/** @param {string} name */
+export function setZone(name) {
+  zone = name === "utc" ? "utc" : "";
+}
+
+/** Its name at a time: `UTC`, `EST`. @param {number} atMs */
+export function zoneWords(atMs) {
+  if (zone === "utc") return "UTC";
+  return new Date(atMs).toLocaleTimeString("en", { timeZoneName: "short" }).split(" ").at(-1) ?? "";
+}
+
+/** `2026-11-28 14:12:58` in the page's zone. @param {number} atMs */
+function stampOf(atMs) {
+  // Sweden writes times as ISO 8601 does.
+  return new Date(atMs).toLocaleString("sv", zone === "utc" ? { timeZone: "UTC" } : {});
+}
+
+/** A time of day; with the date if it is over 20 hours away. @param {number} atMs @param {number} nowMs */
 export function timeWords(atMs, nowMs = atMs) {
-  const at = new Date(atMs);
-  const time = at.toTimeString().slice(0, 8);
-  // Sweden writes days as ISO 8601 does.
-  return Math.abs(nowMs - atMs) < 72_000_000 ? time : `${at.toLocaleDateString("sv")} ${time}`;
+  return stampOf(atMs).slice(Math.abs(nowMs - atMs) < 72_000_000 ? -8 : 0);
+}
+
+/** A time of the page's zone, as a form has it, in milliseconds. @param {string} local `2026-11-28T14:12` */
+export function formTimeMs(local) {
+  return Date.parse(zone === "utc" ? `${local}Z` : local);
 }
 
 /** `13:02:10 (3 min)`; both times are the server's, so the reader's clock doesn't matter. @param {string} since @param {string} now */

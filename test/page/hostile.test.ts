@@ -2,7 +2,7 @@
 
 import { expect, test } from "vitest";
 import { open } from "./support/scenes.ts";
-import { conditionsOf, expectClean, see, withBrowser } from "./support/seen-scene.ts";
+import { conditionsOf, expectClean, explain, see, withBrowser } from "./support/seen-scene.ts";
 
 withBrowser();
 
@@ -30,11 +30,8 @@ test("values of callers stay text: markup, 16 KB without a space, marks of direc
   // Each is a domain without rules, and one domain has descriptors without a rule.
   await expect.poll(() => conditionsOf(seen)).toHaveLength(HOSTILE.length + 1);
   for (const value of HOSTILE) {
-    await page
-      .getByRole("textbox", { name: "Descriptor" })
-      .fill(JSON.stringify([{ entries: [{ key: "user", value }] }]));
     const said = page.locator("#explained");
-    await page.getByRole("button", { name: "Explain", exact: true }).click();
+    await explain(seen, JSON.stringify([{ entries: [{ key: "user", value }] }]));
     await expect.poll(() => said.innerText()).toMatch(/The rule 'user' applies|text of at most 4096 bytes/);
   }
   expect(await page.locator("img, main script").count()).toBe(0);
@@ -60,8 +57,8 @@ test("so do values and notes of limits at run time, in the list and in the quest
   const headers = { authorization: `Bearer ${token}` };
   const answer = await scene.app.http("/limits", { method: "PUT", body: JSON.stringify({ limits }), headers });
   expect(await answer.text()).not.toContain(`"outcome": "refused"`);
-  await page.getByLabel("Token").fill(token);
-  await page.getByLabel("Token").press("Enter");
+  await page.getByLabel("Token", { exact: true }).fill(token);
+  await page.getByLabel("Token", { exact: true }).press("Enter");
   const rows = page.locator("#limits tbody tr");
   await expect.poll(() => rows.count()).toBe(HOSTILE.length);
   for (let i = 0; i < HOSTILE.length; i++) {

@@ -1,18 +1,17 @@
-// The pictures of the docs, taken of the tests' own scenes. `npm run page:pictures` writes them to docs/pictures; otherwise they are
-// taken and thrown away, so that they can be taken.
+// The pictures of the docs, taken of the tests' own scenes. `npm run page:pictures` writes them to docs/pictures;
+// otherwise they are taken and thrown away, so that they can be taken.
 
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 import { DIGEST_FILE, digestOfPictures } from "./support/made-of.ts";
-import { healthy, type Scene, storeAway } from "./support/scenes.ts";
-import { see, withBrowser } from "./support/seen-scene.ts";
+import { healthy, type Scene, setLimits, storeAway, TOKEN } from "./support/scenes.ts";
+import { see, unlock, withBrowser } from "./support/seen-scene.ts";
 
 withBrowser();
 
 const folder = process.env.PAGE_PICTURES ?? temporaryFolder("headgate-pictures");
-const TOKEN = "a-token-of-the-operators";
 /** Charts that are worth a look take so many steps, of some four seconds each. */
 const STEPS = process.env.PAGE_PICTURES === undefined ? 2 : 280;
 
@@ -34,18 +33,16 @@ const PICTURES: readonly {
     name: "page-store-away",
     scene: storeAway,
     scheme: "dark",
-    shows: /The store is away/,
+    shows: /Redis is down/,
     size: { width: 900, height: 520 },
   },
 ];
 
 test.each(PICTURES)("$name shows what it is there for", async ({ name, scene, scheme, shows, size }) => {
-  const { page, scene: made } = await see(scene(), { colorScheme: scheme, viewport: size });
+  const seen = await see(scene(), { colorScheme: scheme, viewport: size });
+  const { page, scene: made } = seen;
   // An operator with a token is offered more.
-  if (name === "page-flood") {
-    await page.getByLabel("Token").fill(TOKEN);
-    await page.getByLabel("Token").press("Enter");
-  }
+  if (name === "page-flood") await unlock(seen);
   for (let i = 0; i < STEPS; i++) {
     if (name === "page-flood" && i === STEPS / 2) made.call({ user: "alice" }, 40);
     await page.waitForTimeout(250);
@@ -65,7 +62,6 @@ async function healthyWithToken(): Promise<Scene> {
   const scene = await healthy({ ADMIN_TOKEN: TOKEN });
   const entries = [{ key: "tenant", value: "acme" }];
   const raised = { domain: "edge", entries, limit: "per-second", requests_per_unit: 500, note: "launch day" };
-  const body = JSON.stringify({ limits: [{ ...raised, until_seconds: 7_200 }] });
-  await scene.app.http("/limits", { method: "PUT", body, headers: { authorization: `Bearer ${TOKEN}` } });
+  await setLimits(scene, [{ ...raised, until_seconds: 7_200 }]);
   return scene;
 }

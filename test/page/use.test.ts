@@ -1,22 +1,27 @@
-// The operator's page in use: explaining and resetting, by mouse and by keyboard alone, while the server goes away and comes back, and
-// while nobody looks.
+// The operator's page in use: explaining and resetting, by mouse and by keyboard alone, while the server goes away and
+// comes back, and while nobody looks.
 
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { freePort } from "../support/redis-server.ts";
 import type { SeenPage } from "./support/browser.ts";
-import { flood, healthy, open } from "./support/scenes.ts";
-import { endWithTest, expectClean, see, seeUrl, verdictOf, withBrowser } from "./support/seen-scene.ts";
+import { blocked, flood, healthy, longKeys, manyRules, open } from "./support/scenes.ts";
+import {
+  endWithTest,
+  expectClean,
+  explain,
+  openKey,
+  see,
+  seeUrl,
+  unlock,
+  verdictOf,
+  withBrowser,
+} from "./support/seen-scene.ts";
 
 withBrowser();
 
 const explained = ({ page }: SeenPage) => page.locator("#explained");
-
-async function explain(seen: SeenPage, text: string): Promise<void> {
-  await seen.page.getByRole("textbox", { name: "Descriptor" }).fill(text);
-  await seen.page.getByRole("button", { name: "Explain", exact: true }).click();
-}
 
 test("a descriptor is explained with what is left in its buckets, which a confirmed reset fills", async () => {
   const seen = await see(open());
@@ -36,7 +41,7 @@ test("a descriptor is explained with what is left in its buckets, which a confir
   await page.getByRole("button", { name: "Reset these buckets ..." }).click();
   await page.getByRole("button", { name: "Reset", exact: true }).click();
   await page.getByText("1 bucket reset.").waitFor();
-  await page.getByRole("button", { name: "Close" }).click();
+  await page.getByRole("dialog").getByRole("button", { name: "Close" }).click();
   await expect.poll(() => row.innerText()).toMatch(/5 of 5\s+now\s+now$/);
   expect((await scene.app.hit({ user: "ann" })).overall_code).toBe("OK");
   const lines = scene.app.log.filter((line) => line.includes("buckets were reset"));
@@ -47,9 +52,7 @@ test("a descriptor is explained with what is left in its buckets, which a confir
 test("a descriptor that meets no rule, and one that can't be read, are answered in words", async () => {
   const seen = await see(open());
   await explain(seen, "tenent=acme");
-  await expect
-    .poll(() => explained(seen).innerText())
-    .toMatch(/^No rule has key 'tenent'.*Did you mean 'tenant'\?.*no bucket/s);
+  await expect.poll(() => explained(seen).innerText()).toMatch(/^No rule has key 'tenent'.*Did you mean 'tenant'\?/s);
   await explain(seen, '{"domain":"edge"');
   await expect.poll(() => explained(seen).innerText()).toMatch(/^Expected JSON/);
   await expectClean(seen);
@@ -58,6 +61,8 @@ test("a descriptor that meets no rule, and one that can't be read, are answered 
 test("Enter explains, Shift+Enter begins a line, and the answer says what it is of and when it came", async () => {
   const seen = await see(open());
   const { page, scene } = seen;
+  await page.locator("#data").waitFor();
+  await page.keyboard.press("e");
   const box = page.getByRole("textbox", { name: "Descriptor" });
   await box.fill("user=ann");
   await box.press("Shift+Enter");
@@ -67,16 +72,16 @@ test("Enter explains, Shift+Enter begins a line, and the answer says what it is 
   await expect.poll(() => explained(seen).innerText()).toMatch(/^2 of 2 descriptors have a limit; /);
   await explain(seen, "user=ann");
   const of = page.locator("#explained-of");
-  await expect.poll(() => of.innerText()).toMatch(/^edge: user=ann, at \d\d:\d\d:\d\d\.$/);
+  await expect.poll(() => of.innerText()).toMatch(/^As of \d\d:\d\d:\d\d\.$/);
   await writeFile(join(scene.app.rulesDir, "rules.yaml"), "domain: edge\ndescriptors: [{ key: user }]\n");
   await scene.app.app.reload();
   // It was of rules that are no longer in force, so it is refreshed.
-  await expect.poll(() => explained(seen).innerText()).toMatch(/unlimited|no bucket/);
+  await expect.poll(() => explained(seen).innerText()).toMatch(/has no limit/);
   await explain(seen, "user=ann plan=free");
   await expect
     .poll(() => explained(seen).innerText())
     .toMatch(/^The value of user looks like two entries.*user=ann,plan=free/s);
-  await expect.poll(() => of.innerText()).toMatch(/^edge: user=ann plan=free, at \d\d:\d\d:\d\d\.$/);
+  expect(await page.locator("#explain-heading").innerText()).toBe("user=ann plan=free");
   await expectClean(seen);
 });
 
@@ -87,7 +92,7 @@ test("keyboard alone: to the box, through a reset, and out again, always seeing 
   await scene.app.hit({ user: "ann" });
   await expect.poll(() => verdictOf(seen)).toBe("All is well.");
   const tabTo = async (name: string) => {
-    for (let i = 0; i < 30; i++) {
+    for (let i = 0; i < 60; i++) {
       await page.keyboard.press("Tab");
       const at = "(document.activeElement.labels?.[0] ?? document.activeElement).textContent.trim()";
       if ((await page.evaluate(at)) !== name) continue;
@@ -96,7 +101,8 @@ test("keyboard alone: to the box, through a reset, and out again, always seeing 
     }
     throw new Error(`no Tab leads to ${name}`);
   };
-  await tabTo("Descriptor");
+  await page.keyboard.press("e");
+  expect(await page.evaluate("document.activeElement.id")).toBe("descriptor");
   await page.keyboard.type("user=ann");
   await tabTo("Explain");
   await page.keyboard.press("Enter");
@@ -110,6 +116,15 @@ test("keyboard alone: to the box, through a reset, and out again, always seeing 
   await page.keyboard.press("Tab");
   await page.keyboard.press("Enter");
   await page.getByText("1 bucket reset.").waitFor();
+  await page.keyboard.press("Enter");
+  await page.keyboard.press("Escape");
+  await expect.poll(() => page.locator("#sheet").isVisible()).toBe(false);
+  await page.keyboard.press("/");
+  expect(await page.evaluate("document.activeElement.name")).toBe("find");
+  await page.keyboard.press("Tab");
+  await page.keyboard.press("Tab");
+  await page.keyboard.press("?");
+  await page.getByRole("dialog", { name: "Keys" }).waitFor();
 });
 
 // Promise(operators): The page says when the server does not answer, and how old its data is.
@@ -186,7 +201,7 @@ test("a rule opens its keys and its chart, a key its explanation; another browse
   await expect
     .poll(() => page.locator("#calls li").first().innerText())
     .toMatch(/^Hits per second of edge\/user\s+all/);
-  await page.getByRole("link", { name: "Explain user=alice" }).click();
+  await openKey(seen, "user=alice");
   await expect.poll(() => explained(seen).innerText()).toMatch(/The rule 'user' applies\./);
   const address = page.url();
   expect(address).toBe(`${scene.url}#rule=edge%2Fuser&domain=edge&explain=user%3Dalice`);
@@ -194,7 +209,7 @@ test("a rule opens its keys and its chart, a key its explanation; another browse
   await expect.poll(() => explained(other).innerText()).toMatch(/The rule 'user' applies\..*0 of 5/s);
   await expect.poll(() => other.page.locator("#top-heading").innerText()).toContain("edge/user");
   await expectClean(other);
-  await page.goBack();
+  await page.keyboard.press("Escape");
   expect(page.url()).toBe(`${scene.url}#rule=edge%2Fuser`);
   await rule.getByRole("link").click();
   await expect.poll(() => page.locator("#top-heading").innerText()).toBe("Most refused keys");
@@ -204,14 +219,85 @@ test("keys and rules are looked for and sorted, and the address says how", async
   const seen = await see(flood());
   const { page, scene } = seen;
   const rules = () => page.locator("#rules tbody th").allInnerTexts();
-  await page.getByLabel("Sort by").selectOption("most refused");
-  await expect.poll(rules).toEqual(expect.arrayContaining([expect.stringContaining("edge/tenant#per-day")]));
-  await expect.poll(async () => (await rules())[0]).toContain("edge/user");
-  await page.getByLabel("Sort by").selectOption("most asked");
+  await page.getByLabel("Rules by").selectOption("most refused");
+  await expect.poll(async () => (await rules())[1]).toMatch(/^user\s/);
+  await page.getByLabel("Keys by").selectOption("asked");
   await expect.poll(() => page.locator("#top tbody th").allInnerTexts()).toContain("tenant=acme");
-  await page.getByLabel("Find").fill("ALI");
+  await page.getByRole("searchbox", { name: "Find" }).fill("USER");
   await expect.poll(() => page.locator("#top tbody th").allInnerTexts()).toEqual(["user=alice"]);
-  expect(await rules()).toEqual([]);
-  expect(page.url()).toBe(`${scene.url}#find=ALI&sort=asked`);
+  await expect.poll(rules).toEqual([expect.stringMatching(/^edge/), expect.stringMatching(/^user/)]);
+  expect(page.url()).toBe(`${scene.url}#find=USER&sort=refused&order=asked`);
+  await page.getByRole("searchbox", { name: "Find" }).fill("nowhere");
+  await expect
+    .poll(() => page.locator("#rules-note").innerText())
+    .toBe("No rule of 6 limits has 'nowhere' in its name.");
+  await expectClean(seen);
+});
+
+// Promise(operators): The page leaves no rule out in silence: Find asks the server for all, and pages show every one.
+test("of 300 rules those that calls met are shown, the others are counted, found, and paged through", async () => {
+  const seen = await see(manyRules());
+  const { page } = seen;
+  const rules = () => page.locator("#rules tbody tr");
+  await expect.poll(() => page.locator("#rules-note").innerText()).toBe("5 of 306 limits: those that calls met.");
+  await page.getByRole("searchbox", { name: "Find" }).fill("route_29");
+  await expect.poll(() => page.locator("#rules-note").innerText()).toBe("11 found among 306 limits.");
+  await expect.poll(() => rules().count()).toBe(12);
+  await page.getByRole("searchbox", { name: "Find" }).fill("");
+  await page.getByRole("link", { name: "301 without calls" }).click();
+  await expect.poll(() => page.locator("#rules-note").innerText()).toBe("200 of 306 of edge.");
+  await page.getByRole("link", { name: "Next rules (200 to 306)" }).click();
+  await expect.poll(() => rules().count()).toBe(107);
+  await page.getByRole("link", { name: "Only rules that calls met" }).click();
+  await expect.poll(() => rules().count()).toBe(7);
+  await expectClean(seen);
+});
+
+test("times are of one zone and one form, the reader's or UTC; charts of the last hour; a pause; all in the address but the pause", async () => {
+  const seen = await see(blocked(), { timezoneId: "America/New_York" });
+  const { page } = seen;
+  await unlock(seen);
+  await expect.poll(() => verdictOf(seen)).toMatch(/blocked by alice until/);
+  const times = "[...new Set([...document.querySelectorAll('main time')].map((time) => time.textContent.length))]";
+  expect(await page.evaluate(times)).toEqual([8]);
+  expect(await page.locator("body").innerText()).not.toMatch(/\d{4}-\d\d-\d\dT/);
+  const hour = async () => Number(/until (\d\d):/.exec(await verdictOf(seen))?.[1]);
+  const local = await hour();
+  await page.getByRole("link", { name: "UTC" }).click();
+  await expect.poll(async () => ((await hour()) - local + 24) % 24).toBe(5);
+  await page.getByRole("link", { name: "1 h" }).click();
+  await expect.poll(() => page.locator("#calls-heading").innerText()).toBe("Last hour (UTC)");
+  expect(page.url()).toMatch(/#span=hour&zone=utc$/);
+  await page.getByRole("button", { name: "Pause" }).click();
+  await expect.poll(() => page.locator("#live").innerText()).toMatch(/^paused, [3-9] s ago$/);
+  await page.getByRole("button", { name: "Go on" }).click();
+  await expect.poll(() => page.locator("#live").innerText()).toMatch(/^live, [01] s ago$/);
+  await expectClean(seen);
+});
+
+test("a key opens the sheet at any length, also one that is hashed, and widens no page", async () => {
+  const seen = await see(longKeys());
+  const { page } = seen;
+  const keys = page.locator("#top tbody th a");
+  await expect
+    .poll(() => keys.allInnerTexts())
+    .toEqual(expect.arrayContaining([expect.stringMatching(/\u2026\S*team-search$/)]));
+  expect(new Set(await keys.allInnerTexts()).size).toBe(await keys.count());
+  for (const [width, height] of [
+    [1_280, 800],
+    [360, 800],
+  ] as const) {
+    await page.setViewportSize({ width, height });
+    await expect.poll(() => page.evaluate("document.documentElement.scrollWidth")).toBeLessThanOrEqual(width);
+    await keys.filter({ hasText: "team-search" }).click();
+    await expect.poll(() => explained(seen).innerText()).toMatch(/The rule 'organization_and_team' applies/);
+    expect(await page.locator("#explain-heading").boundingBox()).toMatchObject({ y: expect.any(Number) });
+    expect((await page.locator("#explain-heading").boundingBox())?.y).toBeLessThan(60);
+    await page.keyboard.press("Escape");
+  }
+  await page.setViewportSize({ width: 1_280, height: 800 });
+  await keys.filter({ hasText: "session_token" }).click();
+  await expect.poll(() => explained(seen).innerText()).toMatch(/^Its descriptor is not known: a value is hashed/);
+  await page.keyboard.press("Escape");
   await expectClean(seen);
 });

@@ -3,7 +3,7 @@
 import type { Browser, BrowserContextOptions } from "playwright-core";
 import { afterAll, afterEach, beforeAll, expect } from "vitest";
 import { openPage, type SeenPage, startBrowser } from "./browser.ts";
-import type { Scene } from "./scenes.ts";
+import { type Scene, TOKEN } from "./scenes.ts";
 
 const ends: (() => Promise<void>)[] = [];
 let browser: Browser;
@@ -32,7 +32,7 @@ export async function seeUrl(url: string, options: BrowserContextOptions = {}): 
 }
 
 /** Opens the page of a scene. */
-export async function see<S extends Scene>(
+export async function see<S extends Pick<Scene, "url" | "stop">>(
   opened: Promise<S>,
   options: BrowserContextOptions = {},
 ): Promise<SeenPage & { readonly scene: S }> {
@@ -45,11 +45,39 @@ export async function see<S extends Scene>(
 const UNUSED_WIDTHS = `[...document.querySelectorAll("thead")].filter((head) => head.offsetParent !== null).map((head) =>
   head.offsetWidth - [...head.querySelectorAll("th")].reduce((sum, cell) => sum + cell.offsetWidth, 0))`;
 
+/** Types the operators' token. */
+export async function unlock({ page }: SeenPage): Promise<void> {
+  await page.getByLabel("Token", { exact: true }).fill(TOKEN);
+  await page.getByLabel("Token", { exact: true }).press("Enter");
+  await expect.poll(() => page.locator("#data").isVisible()).toBe(true);
+}
+
+/** Explains a descriptor in the sheet, which it opens if it is closed. */
+export async function explain({ page }: SeenPage, text: string): Promise<void> {
+  await page.locator("#data").waitFor();
+  if (!(await page.locator("#sheet").isVisible())) await page.keyboard.press("e");
+  await page.getByRole("textbox", { name: "Descriptor" }).fill(text);
+  await page.getByRole("button", { name: "Explain", exact: true }).click();
+}
+
+/** Opens the sheet of a refused key. */
+export function openKey({ page }: SeenPage, text: string): Promise<void> {
+  return page.locator("#top tbody th").getByRole("link", { name: text }).click();
+}
+
+/** The three facts below the first line, by name. */
+export async function factsOf({ page }: SeenPage): Promise<Readonly<Record<string, string>>> {
+  const facts = await page.locator("#facts > div").allInnerTexts();
+  return Object.fromEntries(facts.map((fact) => fact.split(/\n+/, 2)));
+}
+
 /** What stands there of all that is wrong. */
 export const conditionsOf = ({ page }: SeenPage) => page.locator("#conditions > li").allInnerTexts();
 export const verdictOf = ({ page }: SeenPage) => page.locator("#verdict").innerText();
 
-/** Nothing to complain of, in either scheme, wide or on a telephone; `expected` are complaints that belong to the state. */
+/**
+ * Nothing to complain of, in either scheme, wide or on a telephone; `expected` are complaints that belong to the state.
+ */
 export async function expectClean(seen: SeenPage, expected?: RegExp): Promise<void> {
   for (const colorScheme of ["light", "dark"] as const) {
     await seen.page.emulateMedia({ colorScheme });
