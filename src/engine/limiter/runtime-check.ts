@@ -8,7 +8,7 @@ import { base64Unless, Descriptor, oneByteOf, oneByteValueOf, textOf, type Writt
 import { valueInRules } from "../rules/address-groups.ts";
 import { shownValue } from "../rules/bucket-key.ts";
 import { explainRequest } from "../rules/explain.ts";
-import { limitWords, listed, quoted } from "../rules/explain-words.ts";
+import { limitWords, listed, quoted } from "../rules/limit-words.ts";
 import { findRule, hidesValues } from "../rules/match.ts";
 import type { DomainRules, Rule, RuleSet } from "../rules/rule-set.ts";
 import { rulesOfTiers } from "../rules/tiers.ts";

@@ -4,7 +4,7 @@
 import type { LongWork } from "../../base/long-work.ts";
 import { textOf } from "../domain/request.ts";
 import type { TriedRule } from "./explain-report.ts";
-import { quoted, whyOf } from "./explain-words.ts";
+import { quoted } from "./limit-words.ts";
 import { accepts, fitsPieces } from "./match.ts";
 import { formatPlace } from "./problems.ts";
 import type { Level, Rule } from "./rule-set.ts";
@@ -88,4 +88,46 @@ function whyNotTried(rule: Rule, matched: Rule | undefined, isExact: boolean, wo
     ? `${by} matched exactly, so ${what} not tried`
     : `${by} matched before, so ${what} not tried`;
   return wouldFit ? `${because}, although it would fit` : because;
+}
+
+/** Why the rule accepts the entry, and why it does not, each as the end of a sentence. */
+function whyOf(rule: Rule, key: string, value: string): { readonly fits: string; readonly fails: string } {
+  const { pattern } = rule;
+  if (rule.key !== key && pattern.kind !== "compositeWildcard") {
+    const fits = `its key and value joined fit the entry's, ${quoted(`${key}_${value}`)}`;
+    return { fits, fails: `key ${quoted(key)} is not ${quoted(rule.key)}` };
+  }
+  const own = quoted(value);
+  const text = quoted(rule.patternText);
+  switch (pattern.kind) {
+    case "any": {
+      const any = `takes any value of ${quoted(rule.key)}`;
+      return { fits: any, fails: any };
+    }
+    case "exact":
+      return { fits: `value is ${text}`, fails: `value ${own} is not ${quoted(pattern.value)}` };
+    case "wildcard": {
+      const fits = value === rule.patternText ? `value is the text ${text} itself` : `${own} fits ${text}`;
+      return { fits, fails: `${own} does not fit ${text}` };
+    }
+    case "compositeWildcard": {
+      const joined = quoted(`${key}_${value}`);
+      const over = `the pattern ${quoted(pattern.pieces.join("*"))} over key and value`;
+      return { fits: `${joined} fits ${over}`, fails: `${joined} does not fit ${over}` };
+    }
+    case "prefix":
+      return verb(own, "begin", "begins", `with ${quoted(pattern.pieces.join(""))}`);
+    case "suffix":
+      return verb(own, "end", "ends", `with ${quoted(pattern.pieces.join(""))}`);
+    case "regex":
+      return verb(own, "match", "matches", `the regex ${quoted(pattern.source)}`);
+    case "cidr": {
+      const ranges = pattern.ranges.join(", ");
+      return { fits: `${own} is an address in ${ranges}`, fails: `${own} is not an address in ${ranges}` };
+    }
+  }
+}
+
+function verb(subject: string, infinitive: string, third: string, object: string) {
+  return { fits: `${subject} ${third} ${object}`, fails: `${subject} does not ${infinitive} ${object}` };
 }

@@ -2,7 +2,7 @@
 // match. The hints are for people, so a likely cause is enough.
 
 import { foldName, nearestName } from "../../base/near-name.ts";
-import { listed, quoted } from "./explain-words.ts";
+import { listed, quoted } from "./limit-words.ts";
 import { accepts } from "./match.ts";
 import type { DomainRules, Rule } from "./rule-set.ts";
 import { allRules, rulesOfTiers } from "./tiers.ts";

@@ -3,7 +3,7 @@
 import { sumOf } from "../../base/counts.ts";
 import { isoTime } from "../../base/units.ts";
 import { textOf } from "../../engine/domain/request.ts";
-import { listed } from "../../engine/rules/explain-words.ts";
+import { listed } from "../../engine/rules/limit-words.ts";
 import { formatProblem } from "../../engine/rules/problems.ts";
 import type { DomainRules } from "../../engine/rules/rule-set.ts";
 import type { RulesFailure } from "../../rule-sources/files/rule-source.ts";

@@ -7,7 +7,7 @@ import type { Limit } from "../../engine/domain/limit.ts";
 import { textOf } from "../../engine/domain/request.ts";
 import { type LimitStats, type RuleCount, sumOfCounts } from "../../engine/domain/stats.ts";
 import { Kind } from "../../engine/domain/take.ts";
-import { limitWords } from "../../engine/rules/explain-words.ts";
+import { limitWords } from "../../engine/rules/limit-words.ts";
 import { limitsOnBucket } from "../../engine/rules/priority.ts";
 import { formatPlace } from "../../engine/rules/problems.ts";
 import type { DomainRules, Level, Rule, RuleSet } from "../../engine/rules/rule-set.ts";

@@ -4,7 +4,7 @@ import { visible } from "../../base/visible.ts";
 import { type Limit, UNIT_NAMES } from "../../engine/domain/limit.ts";
 import { textOf } from "../../engine/domain/request.ts";
 import { Kind } from "../../engine/domain/take.ts";
-import { limitWords } from "../../engine/rules/explain-words.ts";
+import { limitWords } from "../../engine/rules/limit-words.ts";
 import type { Level, Rule, RuleSet } from "../../engine/rules/rule-set.ts";
 import { rulesOfTiers } from "../../engine/rules/tiers.ts";
 import type { RulesFailure } from "../../rule-sources/files/rule-source.ts";

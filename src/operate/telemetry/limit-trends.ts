@@ -5,7 +5,7 @@ import { isoTime, MICROS_PER_SECOND } from "../../base/units.ts";
 import type { Limit } from "../../engine/domain/limit.ts";
 import { textOf } from "../../engine/domain/request.ts";
 import type { LimitStats, RuleCount } from "../../engine/domain/stats.ts";
-import { limitWords } from "../../engine/rules/explain-words.ts";
+import { limitWords } from "../../engine/rules/limit-words.ts";
 import type { DomainRules } from "../../engine/rules/rule-set.ts";
 
 const DAY_US = 86_400 * MICROS_PER_SECOND;

@@ -8,12 +8,11 @@ import { pipeline } from "node:stream/promises";
 import { Option } from "commander";
 import { ConfigError } from "../../base/errors.ts";
 import { fileTrouble } from "../../base/thrown.ts";
-import { visible } from "../../base/visible.ts";
 import { type Mapping, parseTemplate, type Template } from "../simulate/sources/mapping.ts";
 import type { LineCounts } from "../simulate/sources/open-calls.ts";
 import { duration, type TypedDescriptor, textParser, typed } from "./arguments.ts";
 import type { ProgramCommand } from "./command.ts";
-import { paint, type Terminal } from "./terminal.ts";
+import { sayCutOff, sayWarning, type Terminal } from "./terminal.ts";
 
 const HOUR_MS = 3_600_000;
 
@@ -91,18 +90,9 @@ export function sayLines(
   { lines, skipped, firstSkipped = "", cutOff, unseenText }: LineCounts,
   terminal: Terminal,
 ): void {
-  const say = (text: string) => warn(text, terminal);
+  const say = (text: string) => sayWarning(terminal, text);
   if (skipped > 0) say(`${skipped} of ${lines} lines hold no call and were passed over; the first: ${firstSkipped}`);
-  for (const [file, whole] of cutOff) sayCutOff(file, whole, terminal);
+  for (const [file, whole] of cutOff) sayCutOff(terminal, file, whole);
   if (unseenText === undefined) return;
   say(`${unseenText}. A descriptor without its field is left out, a call without its hits counts as 1`);
-}
-
-/** Warns of a file that is cut off after `lines` whole lines. */
-export function sayCutOff(file: string, lines: number, terminal: Terminal): void {
-  warn(`${file} is cut off after line ${lines}; only what comes before was read`, terminal);
-}
-
-function warn(text: string, terminal: Terminal): void {
-  terminal.err(`${paint(terminal, "yellow", visible(text))}\n`);
 }

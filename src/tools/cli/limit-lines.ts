@@ -2,12 +2,12 @@
 
 import { createReadStream } from "node:fs";
 import { createInterface } from "node:readline";
+import { csvReader } from "../../base/csv-rows.ts";
 import { ConfigError, RequestError } from "../../base/errors.ts";
 import { errorCode, fileTrouble, unlessThrown } from "../../base/thrown.ts";
 import { readTyped } from "../../engine/domain/entry-text.ts";
 import { readAskedLimit } from "../../operate/http/read-asked-limit.ts";
 import type { PlacedLimit } from "../simulate/simulated-limits.ts";
-import { csvReader } from "../simulate/sources/csv-rows.ts";
 import { askedDescriptor } from "./admin-call.ts";
 
 /** A line of a file. */

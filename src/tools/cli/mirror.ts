@@ -10,9 +10,8 @@ import type { ReplayFlags } from "../mirror/replay.ts";
 import { type MirrorReport, reportText, troubleShare } from "../mirror/report.ts";
 import type { MirrorFlags } from "../mirror/run-mirror.ts";
 import { duration, expected, parseAuthority, parseShare, readAs, typed, whole } from "./arguments.ts";
-import { sayCutOff } from "./call-options.ts";
 import type { ProgramCommand } from "./command.ts";
-import { jsonText, orTrouble, type Terminal } from "./terminal.ts";
+import { jsonText, orTrouble, sayCutOff, type Terminal } from "./terminal.ts";
 
 const MEBIBYTE = 1_048_576;
 const HOUR_MS = 3_600_000;
@@ -125,7 +124,7 @@ async function replayFile(
   terminal: Terminal,
 ): Promise<void> {
   const { replay } = await import("../mirror/replay.ts");
-  const onCutOff = (lines: number) => sayCutOff(file, lines, terminal);
+  const onCutOff = (lines: number) => sayCutOff(terminal, file, lines);
   const report = await orTrouble(terminal, () => replay(file, { ...flags, onCutOff }, new SystemClock()));
   if (report === undefined) return;
   printReport(report, flags, terminal);

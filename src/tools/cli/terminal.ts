@@ -2,7 +2,7 @@
 
 import { ConfigError, RequestError } from "../../base/errors.ts";
 import { styleText } from "../../base/host.ts";
-import { visibleJson, visibleLines } from "../../base/visible.ts";
+import { visible, visibleJson, visibleLines } from "../../base/visible.ts";
 
 /** Where a command writes, and what it knows of the screen. */
 export interface Terminal {
@@ -95,6 +95,16 @@ export async function orTrouble<T>(terminal: Terminal, work: () => T | Promise<T
 export function sayTrouble(terminal: Terminal, why: string): undefined {
   terminal.err(`${paint(terminal, "red", why)}\n`);
   terminal.setExitCode(2);
+}
+
+/** Prints a warning, which ends nothing. */
+export function sayWarning(terminal: Terminal, text: string): void {
+  terminal.err(`${paint(terminal, "yellow", visible(text))}\n`);
+}
+
+/** Warns of a file that is cut off after `lines` whole lines. */
+export function sayCutOff(terminal: Terminal, file: string, lines: number): void {
+  sayWarning(terminal, `${file} is cut off after line ${lines}; only what comes before was read`);
 }
 
 /** A report as JSON. */

@@ -2,8 +2,8 @@
 
 import { ConfigError } from "../../base/errors.ts";
 import { readRecord } from "../../base/is-record.ts";
+import { type LineOptions, readLines } from "../../base/read-lines.ts";
 import { MICROS_PER_MILLI, TIME_US_MAX } from "../../base/units.ts";
-import { type LineOptions, readLines } from "./file-lines.ts";
 import { checksumOf, RECORDING_VERSION } from "./recording.ts";
 
 /** A recorded call. */

@@ -2,7 +2,7 @@
 
 import { isoTime } from "../../base/units.ts";
 import { textOf } from "../../engine/domain/request.ts";
-import { limitWords } from "../../engine/rules/explain-words.ts";
+import { limitWords } from "../../engine/rules/limit-words.ts";
 import type { LimitTally } from "./limit-tally.ts";
 import type { Simulation, Timeline } from "./simulation.ts";
 

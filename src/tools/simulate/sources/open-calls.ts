@@ -2,11 +2,11 @@
 // line tells which kind a file is.
 
 import { stat } from "node:fs/promises";
+import { csvReader } from "../../../base/csv-rows.ts";
 import { ConfigError } from "../../../base/errors.ts";
 import { readRecord } from "../../../base/is-record.ts";
-import { readLines } from "../../mirror/file-lines.ts";
+import { readLines } from "../../../base/read-lines.ts";
 import { type RecordedCall, readRecording } from "../../mirror/read-recording.ts";
-import { csvReader } from "./csv-rows.ts";
 import { merged, sorted } from "./in-order.ts";
 import { callOf, fieldOf, fieldsOf, type LogLine, type Mapping, NoCall } from "./mapping.ts";
 import { looksWritten, readWrittenCall } from "./written-call.ts";

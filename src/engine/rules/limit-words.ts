@@ -1,8 +1,7 @@
-// The sentences of explain: why a rule accepts an entry or not, and what a limit allows. One-byte text is decoded.
+// Words for what a limit allows, and names in quotes. One-byte text is decoded.
 
 import { ALGORITHM_NAMES, Algorithm, type Limit, UNIT_NAMES, UNIT_SECONDS, Unit } from "../domain/limit.ts";
 import { textOf } from "../domain/request.ts";
-import type { Rule } from "./rule-set.ts";
 
 /** Longer values are cut in sentences; other fields of the report have them whole. */
 const QUOTED_LENGTH_MAX = 80;
@@ -20,48 +19,6 @@ export function listed(names: Iterable<string>): string {
   const all = [...names];
   const shown = all.slice(0, LISTED_MAX).map(quoted).join(", ");
   return all.length > LISTED_MAX ? `${shown} and ${all.length - LISTED_MAX} more` : shown;
-}
-
-/** Why the rule accepts the entry, and why it does not, each as the end of a sentence. */
-export function whyOf(rule: Rule, key: string, value: string): { readonly fits: string; readonly fails: string } {
-  const { pattern } = rule;
-  if (rule.key !== key && pattern.kind !== "compositeWildcard") {
-    const fits = `its key and value joined fit the entry's, ${quoted(`${key}_${value}`)}`;
-    return { fits, fails: `key ${quoted(key)} is not ${quoted(rule.key)}` };
-  }
-  const own = quoted(value);
-  const text = quoted(rule.patternText);
-  switch (pattern.kind) {
-    case "any": {
-      const any = `takes any value of ${quoted(rule.key)}`;
-      return { fits: any, fails: any };
-    }
-    case "exact":
-      return { fits: `value is ${text}`, fails: `value ${own} is not ${quoted(pattern.value)}` };
-    case "wildcard": {
-      const fits = value === rule.patternText ? `value is the text ${text} itself` : `${own} fits ${text}`;
-      return { fits, fails: `${own} does not fit ${text}` };
-    }
-    case "compositeWildcard": {
-      const joined = quoted(`${key}_${value}`);
-      const over = `the pattern ${quoted(pattern.pieces.join("*"))} over key and value`;
-      return { fits: `${joined} fits ${over}`, fails: `${joined} does not fit ${over}` };
-    }
-    case "prefix":
-      return verb(own, "begin", "begins", `with ${quoted(pattern.pieces.join(""))}`);
-    case "suffix":
-      return verb(own, "end", "ends", `with ${quoted(pattern.pieces.join(""))}`);
-    case "regex":
-      return verb(own, "match", "matches", `the regex ${quoted(pattern.source)}`);
-    case "cidr": {
-      const ranges = pattern.ranges.join(", ");
-      return { fits: `${own} is an address in ${ranges}`, fails: `${own} is not an address in ${ranges}` };
-    }
-  }
-}
-
-function verb(subject: string, infinitive: string, third: string, object: string) {
-  return { fits: `${subject} ${third} ${object}`, fails: `${subject} does not ${infinitive} ${object}` };
 }
 
 /** What the limit allows, in words: `10 tokens per second, burst 20`. `counted` names what a window counts. */

@@ -4,8 +4,8 @@ import { createReadStream } from "node:fs";
 import type { Readable } from "node:stream";
 import { setImmediate } from "node:timers/promises";
 import { createGunzip } from "node:zlib";
-import { ConfigError } from "../../base/errors.ts";
-import { fileTrouble } from "../../base/thrown.ts";
+import { ConfigError } from "./errors.ts";
+import { fileTrouble } from "./thrown.ts";
 
 /** Longest line: a message of 4 MiB in base64, and the JSON around it. */
 const LINE_BYTES_MAX = 6_000_000;
