@@ -61,7 +61,7 @@ function said(message: string, suggestion: string, offset: number): Worded {
 
 // For `{ unit: second burst: 5 }` the parser takes `second burst` for a key.
 function missingComma(text: string, offset: number): Worded {
-  const key = /^[^,:{}[\]]*[ \t]([^\s,:{}[\]]+):(?=[ \t]|$)/.exec(restOfLine(text, offset));
+  const key = /^(?:[^,:{}[\]]*[ \t])?([^\s,:{}[\]]+):(?=[ \t]|$)/.exec(restOfLine(text, offset));
   if (key?.[1] === undefined) return said("a comma, a quote or a bracket is missing before this", GENERAL_HINT, offset);
   return said(`a comma is missing before '${key[1]}'`, COMMA_HINT, offset + key[0].length - key[1].length - 1);
 }
