@@ -22,8 +22,8 @@ descriptors:
 - { call: tenant=other, times: 3 }
 # 20 a second for 30 seconds, where 10 may pass, until the day's amount is used up
 - { after: 5s, call: tenant=acme, times: 600, every: 50ms }
-# the next day
-- { at: 2026-01-02T00:00:00Z, call: tenant=acme }
+# nothing more until midnight
+- { after: 5s, call: tenant=acme }
 `,
   },
   {

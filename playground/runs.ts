@@ -1,8 +1,8 @@
-// Calls as rows that people can read: those of one step with the same answer, one after another, are one row.
+// Calls as rows that people can read: those of one step with the same answer are one row, though others may lie between them.
 
 import type { Played, PlayedCall } from "./engine.ts";
 
-/** Calls in a row, of one step, with the same code by the same limit. */
+/** Calls of one step, with the same code by the same limit. */
 export interface Run {
   /** Index of the first call. */
   readonly index: number;
@@ -14,9 +14,9 @@ export interface Run {
 export function runsOf(calls: readonly PlayedCall[]): readonly Run[] {
   const runs: Run[] = [];
   calls.forEach((call, index) => {
-    const run = runs.at(-1);
-    if (run !== undefined && isSame(run.last, call))
-      runs[runs.length - 1] = { ...run, last: call, count: run.count + 1 };
+    const at = runs.findLastIndex(({ last }) => last.line !== call.line || isSame(last, call));
+    const run = runs[at];
+    if (run !== undefined && isSame(run.last, call)) runs[at] = { ...run, last: call, count: run.count + 1 };
     else runs.push({ index, first: call, last: call, count: 1 });
   });
   return runs;
