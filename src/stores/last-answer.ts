@@ -1,5 +1,5 @@
-// A bucket's state some time after the store's last answer, if nothing has happened to the bucket since: derived from the answer and the time
-// that has passed. Pure; the caller decides how long an answer may be used.
+// A bucket's state some time after the store's last answer, if nothing has happened to the bucket since: derived from
+// the answer and the time that has passed. Pure; the caller decides how long an answer may be used.
 
 import { divideDown, MICROS_PER_SECOND, MICROS_PER_TOKEN } from "../base/units.ts";
 import { ALGORITHM_TRAITS, Algorithm, type Limit, refillOf, usToRefill, WAIT_US_MAX } from "../engine/domain/limit.ts";
@@ -32,8 +32,9 @@ export function resetUsOf(last: LastAnswer, limit: Limit, nowUs: number): number
 }
 
 /**
- * Cost that would pass now; never too much. For token buckets it is too low by at most the refill of a microsecond; for fixed windows it is
- * exact; for other kinds, whose hits leave one by one, it is the answer's until the bucket is full again.
+ * Cost that would pass now; never too much. For token buckets it is too low by at most the refill of a microsecond; for
+ * fixed windows it is exact; for other kinds, whose hits leave one by one, it is the answer's until the bucket is full
+ * again.
  */
 export function remainingOf(last: LastAnswer, limit: Limit, nowUs: number): number {
   if (last.resetAtUs <= nowUs) return limit.burst;
@@ -52,7 +53,9 @@ export function tellsWaits(limit: Limit): boolean {
   return limit.algorithm === Algorithm.tokenBucket || ALGORITHM_TRAITS[limit.algorithm].endsAtOnce;
 }
 
-/** Microseconds until a cost passes that fits the limit and has no room now; at most one too many. Needs `tellsWaits`. */
+/**
+ * Microseconds until a cost passes that fits the limit and has no room now; at most one too many. Needs `tellsWaits`.
+ */
 export function waitUsOf(last: LastAnswer, limit: Limit, cost: number, nowUs: number): number {
   const resetUs = resetUsOf(last, limit, nowUs);
   if (!tellsDebt(last, limit)) return resetUs;

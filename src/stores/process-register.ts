@@ -1,4 +1,5 @@
-// The register of the processes that share a store: who they are, what they have counted, and a longer report of each for those who ask.
+// The register of the processes that share a store: who they are, what they have counted, and a longer report of each
+// for those who ask.
 
 /** A process; or one that is counted (batching/process-count.ts). */
 export interface RegisteredProcess {

@@ -1,5 +1,5 @@
-// Where limits at run time are kept for all processes that share a store: one entry for each caller, a version, and the sum of all marks.
-// Each process has all of them in a table of its own (engine/runtime).
+// Where limits at run time are kept for all processes that share a store: one entry for each caller, a version, and the
+// sum of all marks. Each process has all of them in a table of its own (engine/runtime).
 
 import type { KeptLimit } from "../engine/runtime/runtime-limit.ts";
 import type {
@@ -20,11 +20,16 @@ export interface RuntimeStore {
   /** The store's clock, in microseconds since the epoch. */
   nowUs(): number;
   head(): Promise<RuntimeHead>;
-  /** What changed after one version up to another, in order, at most RUNTIME_LIMITS_AT_ONCE; and up to which version that is all. */
+  /**
+   * What changed after one version up to another, in order, at most RUNTIME_LIMITS_AT_ONCE; and up to which version
+   * that is all.
+   */
   changes(after: number, upTo: number): Promise<{ readonly limits: readonly KeptLimit[]; readonly upTo: number }>;
   /** A part of everything, from "" or the `next` of the part before on. */
   all(from: string): Promise<{ readonly limits: readonly KeptLimit[]; readonly next: string | undefined }>;
-  /** Writes up to RUNTIME_WRITES_MAX changes as one, each with its own outcome. Resolves to the head after them, too. */
+  /**
+   * Writes up to RUNTIME_WRITES_MAX changes as one, each with its own outcome. Resolves to the head after them, too.
+   */
   write(
     changes: readonly RuntimeWrite[],
   ): Promise<{ readonly head: RuntimeHead; readonly written: readonly RuntimeWritten[] }>;

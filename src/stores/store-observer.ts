@@ -1,4 +1,5 @@
-// What stores report about their work; telemetry implements it. Called often, so implementations must be fast, and must not throw.
+// What stores report about their work; telemetry implements it. Called often, so implementations must be fast, and must
+// not throw.
 
 import type { StoreError } from "../base/errors.ts";
 
@@ -15,7 +16,9 @@ export interface StoreObserver {
   damaged(buckets: number): void;
   /** Buckets that had not expired were dropped to stay within BUCKETS_MAX. */
   evicted(buckets: number): void;
-  /** Answers were read after their deadline although the store had answered in time: this process's event loop was late. */
+  /**
+   * Answers were read after their deadline although the store had answered in time: this process's event loop was late.
+   */
   loopLate(groups: number): void;
   /** A reply was lost, and its takes may have been paid; nothing is given back without knowing. */
   outcomeUnknown(groups: number): void;

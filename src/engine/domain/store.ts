@@ -4,7 +4,9 @@ import type { Take, TakeGroup } from "./take.ts";
 
 /** Called when a group is settled after `take` has returned. */
 export interface SettleListener {
-  /** The group's verdict and its takes' answers have been written. `generation` is the group's at the time of `take`. */
+  /**
+   * The group's verdict and its takes' answers have been written. `generation` is the group's at the time of `take`.
+   */
   settled(group: TakeGroup, generation: number): void;
 }
 
@@ -14,12 +16,16 @@ export const NOBODY: SettleListener = { settled: () => undefined };
 /** Keeps buckets, and takes from them atomically. */
 export interface Store {
   /**
-   * Settles all takes of the group; never throws. Takes without an answer stay `unanswered`; they make the group fail (`verdict` failed, with a
-   * `failure`) unless the other takes refuse it. Payments of a failed group are kept until they are given back. Returns true if the group was
-   * settled at once; then `then` is not called. Otherwise `then` is called once, after `take` has returned.
+   * Settles all takes of the group; never throws. Takes without an answer stay `unanswered`; they make the group fail
+   * (`verdict` failed, with a `failure`) unless the other takes refuse it. Payments of a failed group are kept until
+   * they are given back. Returns true if the group was settled at once; then `then` is not called. Otherwise `then` is
+   * called once, after `take` has returned.
    */
   take(group: TakeGroup, then: SettleListener): boolean;
-  /** Gives the payments of a settled group back, by receipt. Never throws; failures are counted (StoreObserver.keptPaid). */
+  /**
+   * Gives the payments of a settled group back, by receipt. Never throws; failures are counted
+   * (StoreObserver.keptPaid).
+   */
   giveBack(group: TakeGroup): void;
   close(): Promise<void>;
 }
@@ -49,8 +55,8 @@ export interface ProcessCounts {
   /** Number of processes, with this one; 1 until the first count. */
   count(): number;
   /**
-   * The divisor for what is handed out in advance: at least the number of processes that hand out at that moment. Infinity while that is not
-   * sure, as in a process's first seconds.
+   * The divisor for what is handed out in advance: at least the number of processes that hand out at that moment.
+   * Infinity while that is not sure, as in a process's first seconds.
    */
   sureCount(): number;
 }

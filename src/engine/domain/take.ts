@@ -1,5 +1,5 @@
-// What a call asks of a store: one Take per limit. All takes of a call form a TakeGroup, which is settled as a whole. Both are
-// pooled; the store writes its answer into them.
+// What a call asks of a store: one Take per limit. All takes of a call form a TakeGroup, which is settled as a whole.
+// Both are pooled; the store writes its answer into them.
 
 import type { StoreError } from "../../base/errors.ts";
 import { KeyBytes, Keyed } from "./key-bytes.ts";
@@ -7,36 +7,39 @@ import { Algorithm, type Limit } from "./limit.ts";
 import type { LimitStats } from "./stats.ts";
 
 /**
- * How a descriptor that is over its limit affects the call: an ordinary one refuses it, quota ones refuse it only if all of them
- * are over, a shadow one never does.
+ * How a descriptor that is over its limit affects the call: an ordinary one refuses it, quota ones refuse it only if
+ * all of them are over, a shadow one never does.
  */
 export const Kind = { ordinary: 0, quota: 1, shadow: 2 } as const;
 export type Kind = (typeof Kind)[keyof typeof Kind];
 
 /**
- * What a take does with its cost. `peek` asks without paying. `refund` gives back. `postPaid` pays even without room. `denied` is
- * known to be over before a store is asked, and no store touches it. `settle` ends the hold `holdId`; its cost is what was used.
- * `blocked` refuses a caller who is blocked at run time; a group has either nothing else or no such take, and no store gets it.
- * `giveBack` undoes the payment that an earlier call made at `paidAtUs`, alone in its group (stores/batching/give-backs.ts).
+ * What a take does with its cost. `peek` asks without paying. `refund` gives back. `postPaid` pays even without room.
+ * `denied` is known to be over before a store is asked, and no store touches it. `settle` ends the hold `holdId`; its
+ * cost is what was used. `blocked` refuses a caller who is blocked at run time; a group has either nothing else or no
+ * such take, and no store gets it. `giveBack` undoes the payment that an earlier call made at `paidAtUs`, alone in its
+ * group (stores/batching/give-backs.ts).
  */
 export const Mode = { pay: 0, peek: 1, refund: 2, postPaid: 3, denied: 4, settle: 5, giveBack: 6, blocked: 7 } as const;
 export type Mode = (typeof Mode)[keyof typeof Mode];
 
 /**
- * The result of one take. `unanswered`: the store has given no answer. `over`: there is no room now. `never`: the cost is larger
- * than the limit can ever hold.
+ * The result of one take. `unanswered`: the store has given no answer. `over`: there is no room now. `never`: the cost
+ * is larger than the limit can ever hold.
  */
 export const Outcome = { unanswered: 0, room: 1, over: 2, never: 3 } as const;
 export type Outcome = (typeof Outcome)[keyof typeof Outcome];
 
 /**
- * The result of a whole group. `failed`: no answer refuses the group, and at least one take is unanswered; the answered takes are
- * valid, paid or not. engine/limiter/failure-policy.ts then decides the call.
+ * The result of a whole group. `failed`: no answer refuses the group, and at least one take is unanswered; the answered
+ * takes are valid, paid or not. engine/limiter/failure-policy.ts then decides the call.
  */
 export const Verdict = { pending: 0, allowed: 1, refused: 2, failed: 3 } as const;
 export type Verdict = (typeof Verdict)[keyof typeof Verdict];
 
-/** What a settlement found if there was no live hold: none (never opened, or expired), or one that was settled before. */
+/**
+ * What a settlement found if there was no live hold: none (never opened, or expired), or one that was settled before.
+ */
 export const HoldFound = { none: -1, settled: -2 } as const;
 
 /** Where an answer came from. `local`: from this process without the store. */
@@ -46,16 +49,28 @@ export type Source = (typeof Source)[keyof typeof Source];
 /** The `descriptor` of a take on the domain's global limit. */
 export const GLOBAL_DESCRIPTOR = -1;
 
-/** One limit's part of a call, with the key of its bucket: first what is asked, which only the limiter writes, then the answer. */
+/**
+ * One limit's part of a call, with the key of its bucket: first what is asked, which only the limiter writes, then the
+ * answer.
+ */
 export class Take extends Keyed {
   limit: Limit;
-  /** Index of the descriptor in the request; GLOBAL_DESCRIPTOR for the global limit. Takes of one descriptor are adjacent. */
+  /**
+   * Index of the descriptor in the request; GLOBAL_DESCRIPTOR for the global limit. Takes of one descriptor are
+   * adjacent.
+   */
   descriptor = 0;
   kind: Kind = Kind.ordinary;
   mode: Mode = Mode.pay;
-  /** 1 to COST_ABOVE_ALL; 0 too for a settlement; any whole number for a limit that counts hits. A peek asks about this cost. */
+  /**
+   * 1 to COST_ABOVE_ALL; 0 too for a settlement; any whole number for a limit that counts hits. A peek asks about this
+   * cost.
+   */
   cost = 1;
-  /** If the limit has holds: id of the hold that a payment opens or a settlement ends. One-byte; empty if nobody can settle it. */
+  /**
+   * If the limit has holds: id of the hold that a payment opens or a settlement ends. One-byte; empty if nobody can
+   * settle it.
+   */
   holdId = "";
   /** Stats that count this take: the limit's own, or those of one value (`value_to_metric`, `detailed_metric`). */
   stats: LimitStats;
@@ -70,11 +85,19 @@ export class Take extends Keyed {
   remaining = 0;
   /** Microseconds until the same cost could pass; 0 with room, and 0 if it never can. At most WAIT_US_MAX. */
   waitUs = 0;
-  /** Microseconds until the bucket is full; 0 if it is. At most WAIT_US_MAX. If the host's clock defines the window, known from the start. */
+  /**
+   * Microseconds until the bucket is full; 0 if it is. At most WAIT_US_MAX. If the host's clock defines the window,
+   * known from the start.
+   */
   resetUs = 0;
-  /** The store's time of payment in microseconds, 0 if nothing was paid. Needed to give the payment back, where it is asked. */
+  /**
+   * The store's time of payment in microseconds, 0 if nothing was paid. Needed to give the payment back, where it is
+   * asked.
+   */
   paidAtUs = 0;
-  /** Post-paid hits that were not recorded, because the state can't hold more (`debtMax`, or AMOUNT_MAX in a window). */
+  /**
+   * Post-paid hits that were not recorded, because the state can't hold more (`debtMax`, or AMOUNT_MAX in a window).
+   */
   cappedHits = 0;
   /** Mode.settle: the cost that was held, or a HoldFound. */
   held = 0;
@@ -97,18 +120,27 @@ export function isOver(take: Take): boolean {
   return take.outcome >= Outcome.over;
 }
 
-/** True if the take can refuse its call: a payment, a peek, a denied or a blocked one. Refunds, reports and settlements never do. */
+/**
+ * True if the take can refuse its call: a payment, a peek, a denied or a blocked one. Refunds, reports and settlements
+ * never do.
+ */
 export function canRefuseCall({ mode }: Take): boolean {
   return mode === Mode.pay || mode === Mode.peek || mode === Mode.denied || mode === Mode.blocked;
 }
 
-/** Weight of a sliding log; other limits weigh 1. A take on a log reads and writes up to 16 KB (bench/store/full-logs.mjs). */
+/**
+ * Weight of a sliding log; other limits weigh 1. A take on a log reads and writes up to 16 KB
+ * (bench/store/full-logs.mjs).
+ */
 export const LOG_WEIGHT = 12;
-/** Weight of a limit with holds: a take reads and writes a set, the lows and a hold in addition to the bucket (bench/store/holds.mjs). */
+/**
+ * Weight of a limit with holds: a take reads and writes a set, the lows and a hold in addition to the bucket
+ * (bench/store/holds.mjs).
+ */
 export const HOLD_WEIGHT = 4;
 /**
- * Largest weight of one call: a limit for each of 256 descriptors and the global limit, or 21 sliding logs, or 64 limits with
- * holds. A call of this weight keeps Redis busy for at most two milliseconds (bench/store/full-logs.mjs).
+ * Largest weight of one call: a limit for each of 256 descriptors and the global limit, or 21 sliding logs, or 64
+ * limits with holds. A call of this weight keeps Redis busy for at most two milliseconds (bench/store/full-logs.mjs).
  */
 export const GROUP_WEIGHT_MAX = 257;
 
@@ -140,8 +172,8 @@ export class TakeGroup {
   source: Source = Source.store;
 
   /**
-   * Adds a take without an answer; the caller fills in the rest. `held`, `liveHolds` and `count` keep old values until a store
-   * writes them.
+   * Adds a take without an answer; the caller fills in the rest. `held`, `liveHolds` and `count` keep old values until
+   * a store writes them.
    */
   add(limit: Limit): Take {
     let take = this.takes[this.size];

@@ -1,13 +1,16 @@
-// Answers the groups of batches: by the reply, at the deadline, or because the connection was lost, whichever comes first.
+// Answers the groups of batches: by the reply, at the deadline, or because the connection was lost, whichever comes
+// first.
 //
 // - Each group is answered exactly once (Batch.answer), and never written after its generation has changed.
-// - Each batch has one outcome (Batch.state): answered by its reply, failed (nothing was paid), lost (unknown what was), or released to another
-//   server. Until then it is in `#open`, and its takes count against the bound on takes in flight.
-// - What a reply says was paid for a group that was answered already is given back by receipt. Of a lost batch nothing is given back, because
-//   its payments are unknown.
-// - A batch has a timer for its earliest deadline, or while it is sent for the connection's silence. Timers act after the sockets were read.
-// - The breaker hears of each group once: as a success if the server answered it, as a failure if it got no answer in time. Groups of a batch
-//   that was redirected count as failures nowhere.
+// - Each batch has one outcome (Batch.state): answered by its reply, failed (nothing was paid), lost (unknown what
+//   was), or released to another server. Until then it is in `#open`, and its takes count against the bound on takes in
+//   flight.
+// - What a reply says was paid for a group that was answered already is given back by receipt. Of a lost batch nothing
+//   is given back, because its payments are unknown.
+// - A batch has a timer for its earliest deadline, or while it is sent for the connection's silence. Timers act after
+//   the sockets were read.
+// - The breaker hears of each group once: as a success if the server answered it, as a failure if it got no answer in
+//   time. Groups of a batch that was redirected count as failures nowhere.
 
 import { StoreError } from "../../base/errors.ts";
 import { MICROS_PER_SECOND } from "../../base/units.ts";
@@ -43,7 +46,10 @@ interface AnswersOptions<B extends Batch> extends Omit<CompleteOptions, "breaker
 export interface BackToSending<B extends Batch> {
   /** A sent batch has its outcome, or all its callers were answered: its queue has room for another. */
   onRoom(): void;
-  /** A group was passed over because `holder` holds this key: has it wait in another batch. False if it shall fail instead. */
+  /**
+   * A group was passed over because `holder` holds this key: has it wait in another batch. False if it shall fail
+   * instead.
+   */
   sendAgain(batched: BatchedGroup, bucketKey: string, holder: number): boolean;
   /** A sent batch has had no answer for so long that its connection should be given up. */
   onSilence(batch: B, trouble: string): void;
@@ -90,15 +96,16 @@ export class Answers<B extends Batch> {
   }
 
   /**
-   * Sets the time at which groups are answered without the store, for those that have none yet, and a timer for it. Groups whose own deadline
-   * has passed fail at once; the request tells the server not to pay for them.
+   * Sets the time at which groups are answered without the store, for those that have none yet, and a timer for it.
+   * Groups whose own deadline has passed fail at once; the request tells the server not to pay for them.
    */
   setDeadlines(batch: B): void {
     const nowUs = this.#options.clock.nowUs();
     let tooLate: StoreError | undefined;
     let count = 0;
     let hasNewDeadline = false;
-    // A caller that is answered here may call again at once, and so add a group to this batch; that group is handled later.
+    // A caller that is answered here may call again at once, and so add a group to this batch; that group is handled
+    // later.
     const { length } = batch.groups;
     for (let i = 0; i < length; i++) {
       const batched = batch.groups[i];
@@ -116,7 +123,8 @@ export class Answers<B extends Batch> {
   }
 
   /**
-   * Sets missing deadlines, and begins to wait for the batch's reply. Returns false if the batch has nothing left to send; then it is done.
+   * Sets missing deadlines, and begins to wait for the batch's reply. Returns false if the batch has nothing left to
+   * send; then it is done.
    */
   begin(batch: B): boolean {
     this.setDeadlines(batch);
@@ -156,8 +164,8 @@ export class Answers<B extends Batch> {
   }
 
   /**
-   * Fails the batch's groups, because it was not sent or was refused; nothing was paid or given back. `isWell`: the server works, and only other
-   * calls were in the way of these.
+   * Fails the batch's groups, because it was not sent or was refused; nothing was paid or given back. `isWell`: the
+   * server works, and only other calls were in the way of these.
    */
   fail(batch: B, error: StoreError, isWell = false): void {
     this.finish(batch);
@@ -179,8 +187,8 @@ export class Answers<B extends Batch> {
   }
 
   /**
-   * The server ran nothing of the batch because somebody holds some keys: passes over the groups with a take for which `isHeld` is true.
-   * Returns their number; the batch can be sent again for the rest.
+   * The server ran nothing of the batch because somebody holds some keys: passes over the groups with a take for which
+   * `isHeld` is true. Returns their number; the batch can be sent again for the rest.
    */
   passOver(batch: B, isHeld: (take: BatchedTake) => boolean, holder: number): number {
     let count = 0;
@@ -203,8 +211,8 @@ export class Answers<B extends Batch> {
   }
 
   /**
-   * Gives up a batch without an outcome, unchanged: the server said that another one has its keys, and paid nothing. The other server gets
-   * the batch by `adopt`.
+   * Gives up a batch without an outcome, unchanged: the server said that another one has its keys, and paid nothing.
+   * The other server gets the batch by `adopt`.
    */
   release(batch: B): void {
     this.finish(batch);
@@ -287,8 +295,8 @@ export class Answers<B extends Batch> {
     batch.timer = setTimeout(this.#onTimer, ms, batch);
   }
 
-  // Timers run before sockets are read, and setImmediate after. So a reply that arrived while this process was busy is read before its deadline
-  // is handled.
+  // Timers run before sockets are read, and setImmediate after. So a reply that arrived while this process was busy is
+  // read before its deadline is handled.
   readonly #onTimer = (batch: B): void => {
     setImmediate(this.#expire, batch);
   };

@@ -1,6 +1,6 @@
-// The groups that travel in one call to a shared store. A batch gathers their takes as numbers, names each key and each limit once, and keeps
-// what is needed to read the reply even after the groups have returned to their pool. The store decides how a call is written, and how much it
-// may hold.
+// The groups that travel in one call to a shared store. A batch gathers their takes as numbers, names each key and each
+// limit once, and keeps what is needed to read the reply even after the groups have returned to their pool. The store
+// decides how a call is written, and how much it may hold.
 
 import type { Limit } from "../../engine/domain/limit.ts";
 import type { LimitStats } from "../../engine/domain/stats.ts";
@@ -8,8 +8,8 @@ import type { SettleListener } from "../../engine/domain/store.ts";
 import { Mode, type TakeGroup } from "../../engine/domain/take.ts";
 
 /**
- * Numbers of a group's head (takes, latest time of payment, flags), and of a take: place of its key, place of its limit, descriptor (Mode.giveBack:
- * time of the payment), kind, mode, cost.
+ * Numbers of a group's head (takes, latest time of payment, flags), and of a take: place of its key, place of its
+ * limit, descriptor (Mode.giveBack: time of the payment), kind, mode, cost.
  */
 export const HEAD_NUMBERS = 3;
 export const TAKE_NUMBERS = 6;
@@ -25,13 +25,14 @@ export interface BatchedGroup {
   /** Index of the group's head in the batch's numbers. */
   readonly at: number;
   /**
-   * When the group is answered without the store, in microseconds of the process's Clock: while it is only added, the call's own deadline;
-   * then the time that answers.ts has set.
+   * When the group is answered without the store, in microseconds of the process's Clock: while it is only added, the
+   * call's own deadline; then the time that answers.ts has set.
    */
   answerByUs: number;
   /**
-   * `added`: no timer watches its deadline yet. `timed`: it is answered at `answerByUs` at the latest. `late`: a give-back whose time has passed;
-   * other calls need not wait for it. `answered`: its caller has the answer, and it must no longer be written.
+   * `added`: no timer watches its deadline yet. `timed`: it is answered at `answerByUs` at the latest. `late`: a
+   * give-back whose time has passed; other calls need not wait for it. `answered`: its caller has the answer, and it
+   * must no longer be written.
    */
   state: "added" | "timed" | "late" | "answered";
 }
@@ -62,8 +63,8 @@ export type BatchedTake = NonNullable<ReturnType<Batch["takeOf"]>>;
 export abstract class Batch {
   readonly groups: BatchedGroup[] = [];
   /**
-   * Takes travel together only if they wait in the same queue, a number that the store gives a meaning. In a cluster all keys of a queue have
-   * one hash slot (redis/cluster-tags.ts). 0 if all takes may travel together.
+   * Takes travel together only if they wait in the same queue, a number that the store gives a meaning. In a cluster
+   * all keys of a queue have one hash slot (redis/cluster-tags.ts). 0 if all takes may travel together.
    */
   readonly queue: number;
   takes = 0;
@@ -141,7 +142,10 @@ export abstract class Batch {
     this.waiting++;
   }
 
-  /** Tells the group's caller that the answer is written, unless the group serves another call by now. Once for each group. */
+  /**
+   * Tells the group's caller that the answer is written, unless the group serves another call by now. Once for each
+   * group.
+   */
   answer(batched: BatchedGroup): void {
     this.leave(batched);
     if (batched.group.generation !== batched.generation) return;

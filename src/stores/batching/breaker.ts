@@ -26,8 +26,8 @@ const SLICES = 10;
 /**
  * A circuit breaker. Pure: the caller gives times and outcomes, and hears of state changes.
  *
- * Closed, it counts outcomes; otherwise no takes may be sent but probes (intake.ts). Probing, one of these is under way, and its outcome closes
- * or opens it; outcomes of earlier takes don't count then.
+ * Closed, it counts outcomes; otherwise no takes may be sent but probes (intake.ts). Probing, one of these is under
+ * way, and its outcome closes or opens it; outcomes of earlier takes don't count then.
  */
 export class Breaker {
   readonly #options: BreakerOptions;

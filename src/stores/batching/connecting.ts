@@ -72,8 +72,8 @@ export interface OwnTroubles {
 }
 
 /**
- * Why a server can't be reached, as the end of a sentence that begins with the server's name. For an error that did not come from the server
- * itself.
+ * Why a server can't be reached, as the end of a sentence that begins with the server's name. For an error that did not
+ * come from the server itself.
  */
 export function describeConnectError(error: unknown, { beforeTls, afterTls, tlsHint }: OwnTroubles): string {
   if (error instanceof SilenceError) return `accepts connections but does not answer (${error.message})`;

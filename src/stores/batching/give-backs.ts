@@ -1,5 +1,6 @@
-// Payments of one server that are to be given back: of calls that were answered without it, or that another server refused. Each travels as a
-// group of one take, along with the takes of its queue. What the server did not run is sent again; what may have run never is.
+// Payments of one server that are to be given back: of calls that were answered without it, or that another server
+// refused. Each travels as a group of one take, along with the takes of its queue. What the server did not run is sent
+// again; what may have run never is.
 
 import type { Clock } from "../../base/clock.ts";
 import type { Limit } from "../../engine/domain/limit.ts";

@@ -1,16 +1,18 @@
-// The way of takes to one server and back, whatever its protocol. A subclass has the connections and the form of a call.
+// The way of takes to one server and back, whatever its protocol. A subclass has the connections and the form of a
+// call.
 //
 //   take          admits a group, or says why not, and gathers it with the other takes of this turn of the event loop (queues.ts, batch.ts)
 //   #onTurnEnd    has the subclass send what `next` returns
 //   onReply       the subclass has a reply: answers.ts answers each group once; by its deadline or as failed if there is no reply
 //
-// An Intake owns all of its parts: the breaker hears outcomes from `answers` and is asked here; what is to be given back comes from `answers`
-// and `giveBack`, and leaves like a take.
+// An Intake owns all of its parts: the breaker hears outcomes from `answers` and is asked here; what is to be given
+// back comes from `answers` and `giveBack`, and leaves like a take.
 //
-// - A take is refused at once if the store is closing, the breaker is open, the server is away, or too many takes have no outcome yet.
+// - A take is refused at once if the store is closing, the breaker is open, the server is away, or too many takes have
+//   no outcome yet.
 // - Admitted takes join the batch of their queue that is being filled.
-// - A batch leaves when its queue has room, or when it is full (unless the server's connections carry one call each). Until then its takes are
-//   answered by their deadlines all the same.
+// - A batch leaves when its queue has room, or when it is full (unless the server's connections carry one call each).
+//   Until then its takes are answered by their deadlines all the same.
 // - What is to be given back joins the takes of its queue (give-backs.ts), only while the breaker is closed.
 // - Only `#onTurnEnd` sends, once a turn, so a caller that takes again when it is answered waits for the next turn.
 
@@ -31,11 +33,14 @@ import type { ReplyReader } from "./reply.ts";
 import { ServerTime } from "./server-time.ts";
 
 /**
- * Number of a queue's calls under way from which takes are held back for batching. The server works on one while the next waits for it; more
- * calls would only queue there, each with its own overhead.
+ * Number of a queue's calls under way from which takes are held back for batching. The server works on one while the
+ * next waits for it; more calls would only queue there, each with its own overhead.
  */
 const UNDER_WAY_MAX = 2;
-/** Greatest weight of payments under way to be given back: eight calls of 64. Where a connection carries one call, one of them. */
+/**
+ * Greatest weight of payments under way to be given back: eight calls of 64. Where a connection carries one call, one
+ * of them.
+ */
 const GIVE_BACK_WEIGHT_MAX = 512;
 const GIVE_BACK_WEIGHT_ALONE = 64;
 /** Closing waits for answers at least this long. */
@@ -72,8 +77,8 @@ export abstract class Intake<B extends Batch> implements BackToSending<B>, GiveB
   #refusal: string | undefined;
 
   /**
-   * `ownName`: the server's in sentences, such as Redis. `isPipelined`: a connection carries any number of calls, so that full batches leave
-   * however many are under way.
+   * `ownName`: the server's in sentences, such as Redis. `isPipelined`: a connection carries any number of calls, so
+   * that full batches leave however many are under way.
    */
   constructor(options: CompleteOptions, ownName: string, isPipelined: boolean) {
     const name = `${ownName}${options.nameSuffix}`;
@@ -101,7 +106,9 @@ export abstract class Intake<B extends Batch> implements BackToSending<B>, GiveB
   /** The bucket that probes pay. Undefined: the server has none now. */
   protected abstract probeBucket(): ProbeBucket | undefined;
 
-  /** A group was passed over because `holder` holds this key. Returns the queue in which it waits; undefined: it fails. */
+  /**
+   * A group was passed over because `holder` holds this key. Returns the queue in which it waits; undefined: it fails.
+   */
   protected queueOfHeld(_bucketKey: string, _holder: number, _group: TakeGroup): number | undefined {
     return undefined;
   }
@@ -184,7 +191,9 @@ export abstract class Intake<B extends Batch> implements BackToSending<B>, GiveB
     if (this.#breaker.state !== "closed") this.options.observer.breakerChanged(this.name, "closed");
   }
 
-  /** Has what waits sent at the end of this turn: after all sockets have been read, so that their takes travel together. */
+  /**
+   * Has what waits sent at the end of this turn: after all sockets have been read, so that their takes travel together.
+   */
   schedule(): void {
     if (this.#isScheduled) return;
     this.#isScheduled = true;
@@ -192,8 +201,9 @@ export abstract class Intake<B extends Batch> implements BackToSending<B>, GiveB
   }
 
   /**
-   * Removes and returns the next batch to send, already begun. Undefined if nothing can be sent now. While a queue has no room, its takes wait
-   * until a call is answered or their batch is full. So a busy server gets fewer and larger calls, and an idle one is asked at once.
+   * Removes and returns the next batch to send, already begun. Undefined if nothing can be sent now. While a queue has
+   * no room, its takes wait until a call is answered or their batch is full. So a busy server gets fewer and larger
+   * calls, and an idle one is asked at once.
    */
   next(): B | undefined {
     const batch = this.#queues.shift(this.#mayGo);
@@ -241,7 +251,10 @@ export abstract class Intake<B extends Batch> implements BackToSending<B>, GiveB
     return this.down ?? this.#refusal ?? (this.#breaker.state === "closed" ? undefined : pauseSentence(this.name));
   }
 
-  /** The error of takes that get no answer. One object per trouble, because creating an error with its stack costs more than a take. */
+  /**
+   * The error of takes that get no answer. One object per trouble, because creating an error with its stack costs more
+   * than a take.
+   */
   unreachable(sentence = this.down ?? `${this.name} is not connected`): StoreError {
     if (this.#unreachableError?.message !== sentence) {
       this.#unreachableError = new StoreError("STORE_UNREACHABLE", sentence);
@@ -250,8 +263,8 @@ export abstract class Intake<B extends Batch> implements BackToSending<B>, GiveB
   }
 
   /**
-   * Refuses new takes, and waits for outstanding answers, and until everything has been given back, within bounds; then the connections can be
-   * closed (test/unit/stores/batching/closing.test.ts).
+   * Refuses new takes, and waits for outstanding answers, and until everything has been given back, within bounds; then
+   * the connections can be closed (test/unit/stores/batching/closing.test.ts).
    */
   async drain(): Promise<void> {
     this.#state = "closing";
@@ -267,7 +280,9 @@ export abstract class Intake<B extends Batch> implements BackToSending<B>, GiveB
     }, GIVE_BACK_MS_MAX);
   }
 
-  /** Notes that the connections are closed: unanswered takes fail, and payments that were to be given back stay paid. */
+  /**
+   * Notes that the connections are closed: unanswered takes fail, and payments that were to be given back stay paid.
+   */
   protected end(): void {
     clearTimeout(this.#probeTimer);
     this.failGathered();
@@ -289,8 +304,9 @@ export abstract class Intake<B extends Batch> implements BackToSending<B>, GiveB
   }
 
   /**
-   * Asks a server in trouble, by a take of Headgate's own, whether that is over, and again after each pause: a process that is not ready because
-   * of its store may get nobody's takes, which would show it. A probe pays, because a server that refuses writes may still answer peeks.
+   * Asks a server in trouble, by a take of Headgate's own, whether that is over, and again after each pause: a process
+   * that is not ready because of its store may get nobody's takes, which would show it. A probe pays, because a server
+   * that refuses writes may still answer peeks.
    */
   #probe(): void {
     clearTimeout(this.#probeTimer);

@@ -1,5 +1,5 @@
-// Keeps one connection to a server up: connects, tests the connection, reports when it is up or lost, and reconnects with growing pauses, without
-// end. A subclass knows the server's protocol.
+// Keeps one connection to a server up: connects, tests the connection, reports when it is up or lost, and reconnects
+// with growing pauses, without end. A subclass knows the server's protocol.
 
 import { HUNG_UP } from "./connecting.ts";
 import { RetryPause } from "./retry-pause.ts";

@@ -16,7 +16,9 @@ export interface BatchingOptions {
   readonly deadlineMs: number;
   /** Longest wait of a take whose call has at least twice as much time left, in milliseconds. Default: `deadlineMs`. */
   readonly patienceMs?: number;
-  /** A connection is given up when it has owed an answer for this long, and longer than any call waits. Default: 5,000. */
+  /**
+   * A connection is given up when it has owed an answer for this long, and longer than any call waits. Default: 5,000.
+   */
   readonly silenceMsMax?: number;
   /** Most takes without a known outcome; further takes fail at once. Default: 16,384. */
   readonly takesInFlightMax?: number;
@@ -25,8 +27,8 @@ export interface BatchingOptions {
   /** Measures deadlines. Default: the system's clock. */
   readonly clock?: Clock;
   /**
-   * Called for each payment that is given back without a call of `giveBack`: its call was answered without the store, or another part of the
-   * call refused. Other calls may have been refused because of it. Default: ignored.
+   * Called for each payment that is given back without a call of `giveBack`: its call was answered without the store,
+   * or another part of the call refused. Other calls may have been refused because of it. Default: ignored.
    */
   readonly onUndone?: (take: Pick<Take, "bucketKey" | "limit">) => void;
   /** The clock of the buckets, in place of the server's; for tests. */

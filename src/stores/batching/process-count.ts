@@ -1,5 +1,5 @@
-// Counts the processes that share a store's buckets: each reports itself every second, and counts those that have reported lately. The store
-// keeps the register.
+// Counts the processes that share a store's buckets: each reports itself every second, and counts those that have
+// reported lately. The store keeps the register.
 
 import { randomUUID } from "node:crypto";
 import type { Clock } from "../../base/clock.ts";
@@ -75,7 +75,10 @@ export class ProcessCount implements ProcessCounts {
 export const GONE_AFTER_US = PROCESS_GONE_MS * MICROS_PER_MILLI;
 /** A process that has counted within this time hands out by that count. */
 const FRESH_US = 2_500 * MICROS_PER_MILLI;
-/** A process on the register for this long is in every count that is fresh, and was when the leases of such counts began. */
+/**
+ * A process on the register for this long is in every count that is fresh, and was when the leases of such counts
+ * began.
+ */
 const KNOWN_AFTER_US = 2_800 * MICROS_PER_MILLI;
 
 /** The register's answer to a report. */
@@ -87,12 +90,13 @@ export interface LiveProcesses {
 }
 
 /**
- * What a process can know about the others that share its store, from its own reports alone. Pure; times are of its own clock.
+ * What a process can know about the others that share its store, from its own reports alone. Pure; times are of its own
+ * clock.
  *
- * A count that is too high costs room: each process grants less than it could. A count that is too low would grant too much. So the count rises
- * at once, and falls only when this process has been on the register without a gap for GONE_AFTER_US and has seen no higher count in that
- * time: by then every live process has reported, whatever happened to the register's data. And a process hands nothing out in advance until
- * all others that do so have counted it.
+ * A count that is too high costs room: each process grants less than it could. A count that is too low would grant too
+ * much. So the count rises at once, and falls only when this process has been on the register without a gap for
+ * GONE_AFTER_US and has seen no higher count in that time: by then every live process has reported, whatever happened
+ * to the register's data. And a process hands nothing out in advance until all others that do so have counted it.
  */
 export class Membership {
   #count = 1;
@@ -110,8 +114,8 @@ export class Membership {
   }
 
   /**
-   * The divisor for what is handed out in advance: at any moment all processes that do so divide by at least their number. Infinity while
-   * that is not sure.
+   * The divisor for what is handed out in advance: at any moment all processes that do so divide by at least their
+   * number. Infinity while that is not sure.
    */
   sureCount(nowUs: number): number {
     const isSure = nowUs - this.#sinceUs >= KNOWN_AFTER_US && nowUs - this.#countedUs <= FRESH_US;

@@ -1,4 +1,5 @@
-// The batches that wait for a server, and those under way to it, by queue (Batch.queue). Without queues all have the number 0.
+// The batches that wait for a server, and those under way to it, by queue (Batch.queue). Without queues all have the
+// number 0.
 
 import type { TakeGroup } from "../../engine/domain/take.ts";
 import type { Batch } from "./batch.ts";
@@ -29,7 +30,9 @@ export class BatchQueues<B extends Batch> {
     this.#filling.set(batch.queue, batch);
   }
 
-  /** Removes and returns the oldest batch that `mayGo`. A batch is full if another batch of its queue is being filled. */
+  /**
+   * Removes and returns the oldest batch that `mayGo`. A batch is full if another batch of its queue is being filled.
+   */
   shift(mayGo: (queue: number, isFull: boolean) => boolean): B | undefined {
     const batch = this.#waiting.find((one) => mayGo(one.queue, this.#filling.get(one.queue) !== one));
     if (batch !== undefined) this.remove(batch);

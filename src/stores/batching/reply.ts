@@ -1,7 +1,7 @@
-// Reads a shared store's reply to a batch: whole numbers only, in the order of the call's groups and takes. First the server's time and the
-// number of damaged buckets; then for each group its verdict and, if it was allowed or refused, six numbers per take: outcome (and whether it
-// was paid, and opened a hold), remaining, wait, reset, time of payment or count, capped hits. At the end, for each bucket whose holds have
-// ended, the place of its key and their number.
+// Reads a shared store's reply to a batch: whole numbers only, in the order of the call's groups and takes. First the
+// server's time and the number of damaged buckets; then for each group its verdict and, if it was allowed or refused,
+// six numbers per take: outcome (and whether it was paid, and opened a hold), remaining, wait, reset, time of payment
+// or count, capped hits. At the end, for each bucket whose holds have ended, the place of its key and their number.
 
 import { StoreError } from "../../base/errors.ts";
 import { Mode, type Outcome, type TakeGroup, type Verdict } from "../../engine/domain/take.ts";

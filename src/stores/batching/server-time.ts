@@ -9,8 +9,8 @@ export interface StorePatience {
 }
 
 /**
- * When a call sent at `sentUs` is answered without the store. It waits for `deadlineUs`, or longer: for half of what its own deadline leaves,
- * but at most for `patienceUs`; never beyond its own deadline. All in microseconds.
+ * When a call sent at `sentUs` is answered without the store. It waits for `deadlineUs`, or longer: for half of what
+ * its own deadline leaves, but at most for `patienceUs`; never beyond its own deadline. All in microseconds.
  */
 export function answerByUs(sentUs: number, callDeadlineUs: number, { deadlineUs, patienceUs }: StorePatience): number {
   const leftUs = callDeadlineUs - sentUs;
@@ -27,8 +27,8 @@ interface Sample {
 const HALF_MINUTE_US = 30_000_000;
 
 /**
- * Estimates the server's clock. Every reply carries the server's time, so every round trip is a sample; the shortest one of the last minute is
- * the most exact.
+ * Estimates the server's clock. Every reply carries the server's time, so every round trip is a sample; the shortest
+ * one of the last minute is the most exact.
  */
 export class ServerTime {
   // The shortest round trips of the present and of the last half minute.

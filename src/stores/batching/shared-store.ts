@@ -1,5 +1,5 @@
-// The store that processes share, on any server or servers: passes takes to its backend, counts processes. openRedisStore, openClusterStore and
-// openPostgresStore make it around their own backends.
+// The store that processes share, on any server or servers: passes takes to its backend, counts processes.
+// openRedisStore, openClusterStore and openPostgresStore make it around their own backends.
 
 import type { Clock } from "../../base/clock.ts";
 import type { SettleListener, Store, StoreHealth } from "../../engine/domain/store.ts";

@@ -1,7 +1,9 @@
-// Charges the counters of calls before anything else is asked (COMPATIBILITY_MODE). They are charged whatever becomes of the call; if they
-// refuse it, its other limits are only peeked at, so that nothing else is paid. Calls without counters pass untouched.
+// Charges the counters of calls before anything else is asked (COMPATIBILITY_MODE). They are charged whatever becomes
+// of the call; if they refuse it, its other limits are only peeked at, so that nothing else is paid. Calls without
+// counters pass untouched.
 //
-// The store of counters gets groups that have nothing else in them, with the modes that engine/counters/counter-settlement.ts explains.
+// The store of counters gets groups that have nothing else in them, with the modes that
+// engine/counters/counter-settlement.ts explains.
 
 import { type LocalStore, NOBODY, type SettleListener, type Store } from "../../engine/domain/store.ts";
 import {
@@ -75,7 +77,10 @@ interface Stores extends CountersOptions {
   readonly onDone: (call: CountedCall) => void;
 }
 
-/** A call under way: its counters, then its other limits, each as a group of copies, because the call's own may be reused. Pooled. */
+/**
+ * A call under way: its counters, then its other limits, each as a group of copies, because the call's own may be
+ * reused. Pooled.
+ */
 class CountedCall implements SettleListener {
   readonly #stores: Stores;
   readonly #counters = new TakeGroup();

@@ -1,5 +1,5 @@
-// Refuses what a shared store has just refused, without asking the store again. It is always in front of that store, so a caller that is
-// over its limit and keeps calling costs a look-up in memory.
+// Refuses what a shared store has just refused, without asking the store again. It is always in front of that store, so
+// a caller that is over its limit and keeps calling costs a look-up in memory.
 
 import type { Clock } from "../../base/clock.ts";
 import { RecentMap } from "../../base/recent-map.ts";
@@ -9,7 +9,10 @@ import { isOver, Mode, Outcome, Source, type Take, type TakeGroup, Verdict } fro
 import { endOfDescriptor, VerdictFold } from "../../engine/domain/verdict.ts";
 import { type LastAnswer, noteAnswer, remainingOf, resetUsOf, tellsWaits, waitUsOf } from "../last-answer.ts";
 
-/** Answers are used for this long at most after their question was sent; a refund, reset or loss elsewhere shows here as late. */
+/**
+ * Answers are used for this long at most after their question was sent; a refund, reset or loss elsewhere shows here as
+ * late.
+ */
 export const DENIAL_US_MAX = 1_000_000;
 
 /** Larger groups are always passed on, because each take is compared with all before it. */
@@ -25,8 +28,8 @@ interface DenialMemoryOptions {
 class RememberedBucket implements LastAnswer {
   readonly bucketKey: string;
   /**
-   * The limit of the answer: calls of another priority pay the same bucket by another limit, and know nothing by it. Undefined if nothing is
-   * known; the entry only makes older answers be ignored.
+   * The limit of the answer: calls of another priority pay the same bucket by another limit, and know nothing by it.
+   * Undefined if nothing is known; the entry only makes older answers be ignored.
    */
   limit: Limit | undefined = undefined;
   remaining = 0;
@@ -52,14 +55,17 @@ class RememberedBucket implements LastAnswer {
 /**
  * Remembers the smallest refused cost of each bucket, and refuses that cost and larger ones.
  *
- * - It never allows anything. A refusal is right if nobody else has given back since (test/property/denial-memory.test.ts).
+ * - It never allows anything. A refusal is right if nobody else has given back since
+ *   (test/property/denial-memory.test.ts).
  * - A refusal ends with its wait, and at the latest DENIAL_US_MAX after its question was sent.
- * - It answers a group only if all of its takes are known and these alone refuse it. Then each take gets the store's answer: over, or room as of
- *   at most DENIAL_US_MAX ago. All other groups go to the store whole.
- * - An answer counts for the limit object that was asked by: other rules after a reload, and calls of another priority, know nothing by it.
- * - Of several answers about a bucket the one that was asked for last counts, in whichever order they come (`sequence`).
- * - What this process gives back, refunds or resets is forgotten at once, and answers to questions before that are not learned. After a call that
- *   was undone only refusals are (`undoneSequence`): it may have caused them.
+ * - It answers a group only if all of its takes are known and these alone refuse it. Then each take gets the store's
+ *   answer: over, or room as of at most DENIAL_US_MAX ago. All other groups go to the store whole.
+ * - An answer counts for the limit object that was asked by: other rules after a reload, and calls of another priority,
+ *   know nothing by it.
+ * - Of several answers about a bucket the one that was asked for last counts, in whichever order they come
+ *   (`sequence`).
+ * - What this process gives back, refunds or resets is forgotten at once, and answers to questions before that are not
+ *   learned. After a call that was undone only refusals are (`undoneSequence`): it may have caused them.
  */
 export class DenialMemory implements Store, BucketMemory {
   readonly #store: Store;
@@ -119,13 +125,14 @@ export class DenialMemory implements Store, BucketMemory {
   }
 
   /**
-   * Forgets only the refusal of a bucket. A call that was refused in the end has held some of the bucket for a moment, and other calls may have
-   * been refused because of it.
+   * Forgets only the refusal of a bucket. A call that was refused in the end has held some of the bucket for a moment,
+   * and other calls may have been refused because of it.
    */
   forgetRefusal({ bucketKey }: Pick<Take, "bucketKey">): void {
     const entry = this.#obtain(bucketKey);
     entry.refusedCost = Number.POSITIVE_INFINITY;
-    // Refusals of takes that were sent earlier are not learned; the rest of such an answer is, also for the call itself.
+    // Refusals of takes that were sent earlier are not learned; the rest of such an answer is, also for the call
+    // itself.
     entry.undoneSequence = this.#sequence;
     const nowUs = this.#clock.nowUs();
     if (nowUs < entry.untilUs) return;
@@ -215,8 +222,8 @@ export class DenialMemory implements Store, BucketMemory {
     else if (pending.sentUs < this.#latestKnownUs) this.#learnSettled(group, pending);
   }
 
-  // Nothing was paid, so every answer describes the bucket as it is. But a second take of the same bucket was judged after the first one's
-  // payment.
+  // Nothing was paid, so every answer describes the bucket as it is. But a second take of the same bucket was judged
+  // after the first one's payment.
   #learnRefused(group: TakeGroup, pending: PendingGroup): void {
     const nowUs = this.#clock.nowUs();
     for (let i = 0; i < group.size && i < TAKES_MAX; i++) {
@@ -235,7 +242,8 @@ export class DenialMemory implements Store, BucketMemory {
     }
   }
 
-  // Payments, refunds and takes with room change what is known of a bucket, but are no reason to remember one, or to remember it longer.
+  // Payments, refunds and takes with room change what is known of a bucket, but are no reason to remember one, or to
+  // remember it longer.
   #learnSettled(group: TakeGroup, pending: PendingGroup): void {
     const nowUs = this.#clock.nowUs();
     for (let i = 0; i < group.size; i++) {
@@ -259,7 +267,8 @@ export class DenialMemory implements Store, BucketMemory {
   #noteRefusal(entry: RememberedBucket, take: Take, sentUs: number, nowUs: number): void {
     entry.refusedCost = take.cost;
     entry.passesAtUs = nowUs + take.waitUs;
-    // The wait began after the take was sent, by the server's clock; a microsecond is left for the rounding of both clocks.
+    // The wait began after the take was sent, by the server's clock; a microsecond is left for the rounding of both
+    // clocks.
     const waitUs = take.outcome === Outcome.never ? DENIAL_US_MAX : take.waitUs - 1;
     entry.refusedUntilUs = sentUs + Math.min(DENIAL_US_MAX, waitUs);
     if (entry.refusedUntilUs > this.#latestRefusalUs) this.#latestRefusalUs = entry.refusedUntilUs;

@@ -1,5 +1,6 @@
-// The buckets of a memory store: a record of fixed size each, found by the hash of its key. A record does not move while its bucket lives, so a
-// bucket's size does not depend on its key, and a walk over the records misses none. Settlement and time are elsewhere.
+// The buckets of a memory store: a record of fixed size each, found by the hash of its key. A record does not move
+// while its bucket lives, so a bucket's size does not depend on its key, and a walk over the records misses none.
+// Settlement and time are elsewhere.
 
 import { type ClockShift, NO_SHIFT } from "../../base/clock.ts";
 import { Reserved } from "../../base/reserved.ts";
@@ -33,8 +34,8 @@ const LEFT_S_MAX = 2 ** 30;
 
 /** Words of a record. */
 const RECORD_WORDS = 12;
-// Numbers of a record, then words. In NEXT is the next record of the chain, or of the free ones, counted from 1. In EXPIRES_S is 0 if the
-// record is free.
+// Numbers of a record, then words. In NEXT is the next record of the chain, or of the free ones, counted from 1. In
+// EXPIRES_S is 0 if the record is free.
 const AT_US = 0;
 const USED = 1;
 const PREVIOUS = 4;
@@ -251,7 +252,10 @@ export class Buckets implements BucketAccess {
     this.#words[record + PREVIOUS] = previous | 0;
   }
 
-  /** First word of the bucket's record, negative if it does not exist. The one that it was loaded from counts if none was freed since. */
+  /**
+   * First word of the bucket's record, negative if it does not exist. The one that it was loaded from counts if none
+   * was freed since.
+   */
   #recordOf(bucket: WorkingBucket): number {
     if (bucket.place >= 0 && bucket.placeVersion === this.#version) return bucket.place;
     return this.#find(bucket);
@@ -289,7 +293,10 @@ export class Buckets implements BucketAccess {
     return record;
   }
 
-  /** Drops, of the next few buckets of a full store, the one that expires soonest. Keys lie in random order, so these are as good as any. */
+  /**
+   * Drops, of the next few buckets of a full store, the one that expires soonest. Keys lie in random order, so these
+   * are as good as any.
+   */
   #evict(): void {
     const enoughS = this.nowS + this.#evictedLeftS;
     let soonest = -1;

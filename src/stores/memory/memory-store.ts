@@ -1,5 +1,5 @@
-// Keeps buckets in the memory of this process. A group is settled before `take` returns. The buckets end with the process, unless snapshot/ keeps
-// a copy in a file.
+// Keeps buckets in the memory of this process. A group is settled before `take` returns. The buckets end with the
+// process, unless snapshot/ keeps a copy in a file.
 
 import type { Clock } from "../../base/clock.ts";
 import { divideDown, MICROS_PER_SECOND } from "../../base/units.ts";
@@ -15,7 +15,10 @@ import { Buckets, type MemoryBounds } from "./buckets.ts";
 const SWEEP_MS = 50;
 /** Records that one sweep passes. It takes a millisecond if all buckets have expired. */
 const RECORDS_PER_SWEEP = 8_192;
-/** For a day after the host's clock was set, buckets are kept an hour longer: until then, windows may end later than they began to. */
+/**
+ * For a day after the host's clock was set, buckets are kept an hour longer: until then, windows may end later than
+ * they began to.
+ */
 const KEPT_US = 86_400 * MICROS_PER_SECOND;
 const KEPT_LONGER_S = 3_600;
 
@@ -26,8 +29,8 @@ export interface MemoryStoreOptions extends MemoryBounds {
 }
 
 /**
- * The store inside the process. It takes at most 150 bytes for each bucket, whatever its key, and `logBytesMax` for sliding logs
- * (test/property/memory-bounds.test.ts). No take waits for it to grow (bench/micro/take.mjs).
+ * The store inside the process. It takes at most 150 bytes for each bucket, whatever its key, and `logBytesMax` for
+ * sliding logs (test/property/memory-bounds.test.ts). No take waits for it to grow (bench/micro/take.mjs).
  */
 export class MemoryStore implements LocalStore {
   readonly #clock: Clock;
@@ -107,7 +110,10 @@ export class MemoryStore implements LocalStore {
     this.#sweeping = sweeping.unref();
   }
 
-  /** Drops buckets that have expired, of the next records, and ends holds. There is one interval for all, and none while no bucket is left. */
+  /**
+   * Drops buckets that have expired, of the next records, and ends holds. There is one interval for all, and none while
+   * no bucket is left.
+   */
   sweep(): void {
     this.#now();
     this.buckets.sweep(RECORDS_PER_SWEEP, this.buckets.endedS);

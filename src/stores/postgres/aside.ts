@@ -1,5 +1,6 @@
-// Statements to PostgreSQL that carry no takes: the register of processes, and limits at run time. They have a connection of their own, so
-// that no load keeps them waiting; while it can't be had, they go over one that carries takes.
+// Statements to PostgreSQL that carry no takes: the register of processes, and limits at run time. They have a
+// connection of their own, so that no load keeps them waiting; while it can't be had, they go over one that carries
+// takes.
 
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Clock } from "../../base/clock.ts";

@@ -1,5 +1,5 @@
-// Says in one sentence why PostgreSQL can't be used. Never quotes a password or a statement: uses only the server's error codes
-// and names from the settings.
+// Says in one sentence why PostgreSQL can't be used. Never quotes a password or a statement: uses only the server's
+// error codes and names from the settings.
 
 import type { PostgresTarget } from "../../settings/store-address.ts";
 import { describeConnectError, HUNG_UP, type OwnTroubles } from "../batching/connecting.ts";

@@ -1,5 +1,5 @@
-// Opens one connection to PostgreSQL, logs in and sets the session up. The store sees a PostgresConnection and nothing of
-// pg. The caller decides what to do when the connection is lost.
+// Opens one connection to PostgreSQL, logs in and sets the session up. The store sees a PostgresConnection and nothing
+// of pg. The caller decides what to do when the connection is lost.
 
 import { randomUUID } from "node:crypto";
 import { readFileSync } from "node:fs";

@@ -1,5 +1,5 @@
-// Housekeeping (sql/housekeeping.sql), over its own connection: what has expired is deleted, however busy the other connections are. What
-// fails is done at the next time; takes report trouble that lasts.
+// Housekeeping (sql/housekeeping.sql), over its own connection: what has expired is deleted, however busy the other
+// connections are. What fails is done at the next time; takes report trouble that lasts.
 
 import type { Clock } from "../../base/clock.ts";
 import { SilenceError, withTimeLimit } from "../batching/connecting.ts";
@@ -8,7 +8,9 @@ import type { PostgresLink } from "./postgres-link.ts";
 const SWEEP_MS = 1_000;
 /** The pause between turns while there is more to sweep. */
 const SWEEP_AGAIN_MS = 5;
-/** Rows of each table in one turn, some ten milliseconds: more than the calls of four connections can make meanwhile. */
+/**
+ * Rows of each table in one turn, some ten milliseconds: more than the calls of four connections can make meanwhile.
+ */
 const ROWS_MAX = 1_000;
 
 interface HousekeepingOptions {

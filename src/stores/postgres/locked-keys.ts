@@ -14,11 +14,16 @@ export const Queue = {
   held: 2,
   /** Sends nothing: somebody has inserted the row and not committed, which a call can notice only by waiting. */
   closed: 3,
-  /** Groups of one plain take on rows that are not known to be locked: take_each pays them, what it leaves comes again. */
+  /**
+   * Groups of one plain take on rows that are not known to be locked: take_each pays them, what it leaves comes again.
+   */
   plain: 4,
 } as const;
 
-/** In place of a holder: the row is inserted and not committed, so its transaction can't be seen. Calls wait half as long for it. */
+/**
+ * In place of a holder: the row is inserted and not committed, so its transaction can't be seen. Calls wait half as
+ * long for it.
+ */
 export const UNKNOWN_HOLDER = -1;
 
 /** In place of a holder: nobody holds the row, but take_each has left the take to the settlement under lock. */
@@ -63,8 +68,8 @@ export class LockedKeys {
   }
 
   /**
-   * Notes that a group was passed over because `holder` (UNKNOWN_HOLDER, too) has the row of this key. Returns the queue in which the group
-   * waits; undefined: it waits no more.
+   * Notes that a group was passed over because `holder` (UNKNOWN_HOLDER, too) has the row of this key. Returns the
+   * queue in which the group waits; undefined: it waits no more.
    */
   passedOver(group: TakeGroup, key: string, holder: number, nowUs: number): number | undefined {
     const known = this.#keys.get(key);
@@ -79,7 +84,8 @@ export class LockedKeys {
     this.#keys.set(key, { holder, sinceUs, queue, untilUs: nowUs + staysUs });
     if (this.#keys.size > KEYS_MAX) this.#keys.delete(this.#keys.keys().next().value ?? "");
     if (isLong) return undefined;
-    // The worst queue of its keys: if it waited for a row that is held for long, it would keep the others locked meanwhile.
+    // The worst queue of its keys: if it waited for a row that is held for long, it would keep the others locked
+    // meanwhile.
     const worst = this.queueOf(group, nowUs);
     return worst === Queue.closed ? undefined : worst;
   }

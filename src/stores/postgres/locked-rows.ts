@@ -1,5 +1,5 @@
-// The rows of one call, from the moment they are locked until they are written: the settlement reads and changes them here, as the
-// memory store's buckets. sql/tables.sql says what a row has.
+// The rows of one call, from the moment they are locked until they are written: the settlement reads and changes them
+// here, as the memory store's buckets. sql/tables.sql says what a row has.
 
 import { AMOUNT_MAX } from "../../base/units.ts";
 import { HoldBook, type KeptHold } from "../../engine/algorithms/hold-book.ts";
@@ -32,7 +32,9 @@ export class Row {
   isChanged = false;
   /** Its log (LogState.kept). */
   log: Float64Array | undefined = undefined;
-  /** Counts its holds, and the hash by which they are found; undefined unless a take of the call has a limit with holds. */
+  /**
+   * Counts its holds, and the hash by which they are found; undefined unless a take of the call has a limit with holds.
+   */
   holdStats: LimitStats | undefined = undefined;
   hash: KeyHash | undefined = undefined;
 
@@ -213,7 +215,10 @@ function escapeOf(char: string): string {
   return `\\u00${char.charCodeAt(0).toString(16)}`;
 }
 
-/** Adds the holds of a text to the book, as those of this bucket. False, with the book unchanged, if `packHolds` can't have written the text. */
+/**
+ * Adds the holds of a text to the book, as those of this bucket. False, with the book unchanged, if `packHolds` can't
+ * have written the text.
+ */
 export function unpackHolds(book: HoldBook, bucket: KeyHash, limit: Limit, text: string): boolean {
   let read: unknown;
   try {

@@ -1,6 +1,7 @@
-// Settles a batch in one transaction: locks its rows, settles its groups as the memory store does, writes what changed, commits
-// (sql/locked_takes.sql). Nobody hears an answer before the commit is confirmed. Two round trips. A process that stops between them loses its
-// session and so its locks (`idle_in_transaction_session_timeout`, connect.ts), and takes that became too late meanwhile are not written.
+// Settles a batch in one transaction: locks its rows, settles its groups as the memory store does, writes what changed,
+// commits (sql/locked_takes.sql). Nobody hears an answer before the commit is confirmed. Two round trips. A process
+// that stops between them loses its session and so its locks (`idle_in_transaction_session_timeout`, connect.ts), and
+// takes that became too late meanwhile are not written.
 
 import type { Clock } from "../../base/clock.ts";
 import { Settlement } from "../../engine/algorithms/settlement.ts";
@@ -33,8 +34,9 @@ const WRITE_SETTLED = {
 } as const;
 
 /**
- * Resolves to the reply once all is committed; to undefined if PostgreSQL's answer is invalid and the connection has to go. Rejects with what
- * PostgreSQL refused, after which nothing is paid, or with another error if it is unknown what was.
+ * Resolves to the reply once all is committed; to undefined if PostgreSQL's answer is invalid and the connection has to
+ * go. Rejects with what PostgreSQL refused, after which nothing is paid, or with another error if it is unknown what
+ * was.
  */
 export async function settleLocked(
   batch: PostgresBatch,
@@ -122,7 +124,10 @@ export class BatchSettlement {
     this.#injectedTime = injectedTime;
   }
 
-  /** `locked` is what lock_buckets replied, `named` the holds that the batch names, `known` those of them that are remembered as settled. */
+  /**
+   * `locked` is what lock_buckets replied, `named` the holds that the batch names, `known` those of them that are
+   * remembered as settled.
+   */
   settle(
     batch: PostgresBatch,
     locked: Rows,

@@ -12,9 +12,13 @@ import type { Link } from "../batching/link.ts";
 import type { PostgresConnection } from "./connect.ts";
 import { Queue } from "./locked-keys.ts";
 
-/** Bound of one call, so that its rows are locked for two or three milliseconds at most. A larger group travels alone. */
+/**
+ * Bound of one call, so that its rows are locked for two or three milliseconds at most. A larger group travels alone.
+ */
 const BATCH_TAKES_MAX = 256;
-/** Weight of a take on a sliding log or on a limit with holds, whose rows are longer (bench/store/postgres-holds.mjs). */
+/**
+ * Weight of a take on a sliding log or on a limit with holds, whose rows are longer (bench/store/postgres-holds.mjs).
+ */
 const LONG_ROW_WEIGHT = 4;
 
 /** An index entry of PostgreSQL holds 2,704 bytes; longer keys begin with a hash. */
@@ -46,7 +50,10 @@ export interface NamedHold {
   readonly holdId: string;
 }
 
-/** True if take_each can pay the group: one take that pays, on a limit that is no counter, has no holds, and an algorithm that it knows. */
+/**
+ * True if take_each can pay the group: one take that pays, on a limit that is no counter, has no holds, and an
+ * algorithm that it knows.
+ */
 export function isPlain({ size, takes }: TakeGroup): boolean {
   const take = takes[0];
   if (size !== 1 || take === undefined || take.mode !== Mode.pay) return false;
@@ -83,15 +90,18 @@ export class PostgresBatch extends Batch {
     return this.keys;
   }
 
-  /** The holds that its groups name, by the names that the table has for them. To give back nobody has to know what was settled. */
+  /**
+   * The holds that its groups name, by the names that the table has for them. To give back nobody has to know what was
+   * settled.
+   */
   namedHolds(): ReadonlyMap<string, NamedHold> {
     const named = this.holds.filter(({ at, holdId }) => holdId !== "" && this.numbers[at + 4] !== Mode.giveBack);
     return new Map(named.map((hold) => [storedKey(`${hold.bucketKey} ${hold.holdId}`), hold]));
   }
 
   /**
-   * Its plain takes, one per group, in the order of the batch; undefined in the place of a group that was answered already.
-   * Undefined as a whole if a group is not plain.
+   * Its plain takes, one per group, in the order of the batch; undefined in the place of a group that was answered
+   * already. Undefined as a whole if a group is not plain.
    */
   plainTakes(latestOf: (batched: BatchedGroup) => number): readonly (PlainTake | undefined)[] | undefined {
     if (this.queue !== Queue.plain) return undefined;
@@ -108,8 +118,8 @@ export class PostgresBatch extends Batch {
 
 /**
  * Writes a bucket key for the database: a backslash twice, bytes beyond ASCII as `\x` and two hex digits, a long key as
- * its SHA-256 and its beginning. Different keys have different texts (test/property/stored-key.test.ts): after a backslash comes
- * another one, `x`, or, before a hash, `#`.
+ * its SHA-256 and its beginning. Different keys have different texts (test/property/stored-key.test.ts): after a
+ * backslash comes another one, `x`, or, before a hash, `#`.
  */
 export function storedKey(bucketKey: string): string {
   const key = bucketKey.replace(/[^ -[\]-~]/g, escapeOf);

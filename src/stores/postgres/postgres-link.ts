@@ -1,4 +1,5 @@
-// A connection to PostgreSQL, which carries one call at a time: how it is set up, and what is tested before takes use it.
+// A connection to PostgreSQL, which carries one call at a time: how it is set up, and what is tested before takes use
+// it.
 
 import type { Clock } from "../../base/clock.ts";
 import { InvariantError } from "../../base/invariant.ts";
@@ -79,7 +80,10 @@ export class PostgresLink extends Link<PostgresConnection> {
     await withTimeLimit(target.connectTimeoutMs, this.#testUse(connection));
   }
 
-  /** Rejects with SharedSessionError if others may use the session between two statements: its settings would not be ours. */
+  /**
+   * Rejects with SharedSessionError if others may use the session between two statements: its settings would not be
+   * ours.
+   */
   async #testSession(connection: PostgresConnection): Promise<void> {
     const own = await processOf(connection);
     if (own === connection.processId) return;
@@ -87,7 +91,8 @@ export class PostgresLink extends Link<PostgresConnection> {
     const other = await openPostgresConnection(target, session, () => undefined);
     try {
       for (let tries = 0; tries < SHARING_TRIES; tries++) {
-        // A pooler by transaction gives each statement an idle session: the one that was used last, or the next in turn.
+        // A pooler by transaction gives each statement an idle session: the one that was used last, or the next in
+        // turn.
         const others = await processOf(other);
         if (others === own || (await processOf(connection)) !== own) throw new SharedSessionError();
       }
@@ -96,7 +101,9 @@ export class PostgresLink extends Link<PostgresConnection> {
     }
   }
 
-  /** Does once what takes do later: reads the server's time, pays 1 of a fixed window, writes it again, and removes it. */
+  /**
+   * Does once what takes do later: reads the server's time, pays 1 of a fixed window, writes it again, and removes it.
+   */
   async #testUse(connection: PostgresConnection): Promise<void> {
     const { clock, serverTime, session, selfTestKey } = this.#options;
     for (let i = 0; i < TIME_PINGS; i++) {

@@ -1,6 +1,6 @@
-// The store that keeps buckets in one PostgreSQL, shared by any number of processes. Takes come in by the intake and leave over free
-// connections: batches wait while all are busy, and fill up meanwhile. Only a call that PostgreSQL rolled back because of another transaction
-// is sent again, a bounded number of times.
+// The store that keeps buckets in one PostgreSQL, shared by any number of processes. Takes come in by the intake and
+// leave over free connections: batches wait while all are busy, and fill up meanwhile. Only a call that PostgreSQL
+// rolled back because of another transaction is sent again, a bounded number of times.
 
 import { randomUUID } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -56,7 +56,10 @@ const LITTLE_MS = 1;
 const ATTEMPTS_MAX = 6;
 /** From the third attempt on there is a pause first, of a random length that may double each time. */
 const PAUSE_MS = 1;
-/** A process that is stopped with rows locked loses them after its calls' deadlines, but not for a busy turn of its event loop. */
+/**
+ * A process that is stopped with rows locked loses them after its calls' deadlines, but not for a busy turn of its
+ * event loop.
+ */
 const IDLE_MS_MIN = 100;
 const CLOSED_ERROR = new StoreError(
   "STORE_TIMEOUT",
@@ -64,12 +67,15 @@ const CLOSED_ERROR = new StoreError(
 );
 
 /**
- * From this many calls of plain takes under way on, further takes wait and gather: one call may carry all takes of some turns.
- * Three or four calls at once cost the server a tenth more: they are smaller and wait for each other's rows.
+ * From this many calls of plain takes under way on, further takes wait and gather: one call may carry all takes of some
+ * turns. Three or four calls at once cost the server a tenth more: they are smaller and wait for each other's rows.
  */
 const PLAIN_UNDER_WAY_MAX = 2;
 
-/** Opens the store, which connects automatically and keeps trying. Never throws because PostgreSQL is away: `trouble` says so. */
+/**
+ * Opens the store, which connects automatically and keeps trying. Never throws because PostgreSQL is away: `trouble`
+ * says so.
+ */
 export function openPostgresStore(options: PostgresStoreOptions): SharedStore<PostgresBackend, PostgresAside> {
   const backend = new PostgresBackend(options);
   const { aside } = backend;
@@ -208,8 +214,8 @@ export class PostgresBackend extends Intake<PostgresBatch> implements Backend {
   }
 
   /**
-   * How long somebody may keep a row before calls on it wait no longer: long enough for ordinary calls to end, and short
-   * enough that calls in a batch with a row that is locked for longer are still answered.
+   * How long somebody may keep a row before calls on it wait no longer: long enough for ordinary calls to end, and
+   * short enough that calls in a batch with a row that is locked for longer are still answered.
    */
   get #heldMs(): number {
     return Math.max(LITTLE_MS + 1, Math.floor(this.options.deadlineUs / (HELD_PER_DEADLINE * MICROS_PER_MILLI)));
@@ -284,7 +290,8 @@ export class PostgresBackend extends Intake<PostgresBatch> implements Backend {
       return answers.passOver(batch, ({ bucketKey }) => storedKey(bucketKey) === made, UNKNOWN_HOLDER) > 0;
     }
     if (batch.waits || !waitedTooLong(error)) return false;
-    // Another transaction holds a row of a take_each call, and the error does not name it. Under lock that row can be passed over.
+    // Another transaction holds a row of a take_each call, and the error does not name it. Under lock that row can be
+    // passed over.
     if (batch.queue === Queue.plain) return answers.passOver(batch, () => true, NOT_PLAIN) > 0;
     // A call that waits for no row waits for a table: the one of settled holds, if others can go on without it.
     return answers.passOver(batch, ({ limit }) => limit.holdSeconds > 0, UNKNOWN_HOLDER) > 0;

@@ -25,12 +25,17 @@ export function waitedTooLong(error: unknown): boolean {
   return isRefusal(error) && error.code === "55P03";
 }
 
-/** If the call waited too long for a row that is not committed yet: its key as the table has it (sql/locked_takes.sql). */
+/**
+ * If the call waited too long for a row that is not committed yet: its key as the table has it (sql/locked_takes.sql).
+ */
 export function keyOfMade(error: unknown): string | undefined {
   return isRefusal(error) && waitedTooLong(error) ? error.detail : undefined;
 }
 
-/** True if another connection may do better: the server takes no writes, or none from this user, or the session is not ours. */
+/**
+ * True if another connection may do better: the server takes no writes, or none from this user, or the session is not
+ * ours.
+ */
 export function needsAnotherConnection(error: unknown): boolean {
   return isRefusal(error) && /^(25006|25P03|26|57P0[1-5]|08|28|42)/.test(error.code ?? "");
 }

@@ -1,11 +1,14 @@
-// Makes the tables and functions of sql/ in a database that has none, in one transaction. A schema belongs to one version of the files:
-// another version is refused.
+// Makes the tables and functions of sql/ in a database that has none, in one transaction. A schema belongs to one
+// version of the files: another version is refused.
 
 import { createHash } from "node:crypto";
 import { readFileSync } from "node:fs";
 import type { PostgresConnection } from "./connect.ts";
 
-/** Files of sql/ in the order they are run: what a file uses comes before it. test/contract keeps the table and the folder equal. */
+/**
+ * Files of sql/ in the order they are run: what a file uses comes before it. test/contract keeps the table and the
+ * folder equal.
+ */
 export const SQL_FILES = [
   "tables.sql",
   "take_each.sql",

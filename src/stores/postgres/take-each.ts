@@ -1,6 +1,6 @@
-// Writes a batch of plain takes as the arguments of take_each, and reads its reply. PostgreSQL decides and pays. What a paid
-// bucket has left, and when it is full, is computed here from the state in the reply.
-// sql/take_each.sql says what arguments and rows mean.
+// Writes a batch of plain takes as the arguments of take_each, and reads its reply. PostgreSQL decides and pays. What a
+// paid bucket has left, and when it is full, is computed here from the state in the reply. sql/take_each.sql says what
+// arguments and rows mean.
 
 import { BucketState, type Report } from "../../engine/algorithms/working-bucket.ts";
 import type { Limit } from "../../engine/domain/limit.ts";
@@ -26,8 +26,8 @@ interface Payment {
 }
 
 /**
- * The first four arguments, arrays as PostgreSQL writes them: keys, costs, latest times, limits. Undefined if two limits
- * share a bucket, as while a rule is edited.
+ * The first four arguments, arrays as PostgreSQL writes them: keys, costs, latest times, limits. Undefined if two
+ * limits share a bucket, as while a rule is edited.
  */
 export function takeEachArguments(takes: readonly (PlainTake | undefined)[]): string[] | undefined {
   const payments = new Map<number, Payment>();
@@ -69,7 +69,8 @@ function isAlike(one: Limit, other: Limit): boolean {
   return thirdOf(one) === thirdOf(other) && fourthOf(one) === fourthOf(other);
 }
 
-// The edges of calendar windows are from the last settlement under lock: if time has left them, take_each leaves the take to it again.
+// The edges of calendar windows are from the last settlement under lock: if time has left them, take_each leaves the
+// take to it again.
 function thirdOf({ burst, calendar }: Limit): number {
   return calendar === undefined ? burst : calendar.startUs;
 }
@@ -78,7 +79,9 @@ function fourthOf({ windowSeconds, calendar }: Limit): number {
   return calendar === undefined ? windowSeconds : calendar.endUs;
 }
 
-/** What take_each paid, as a reply to the batch; what it left unpaid is passed over. Undefined if the rows are no reply. */
+/**
+ * What take_each paid, as a reply to the batch; what it left unpaid is passed over. Undefined if the rows are no reply.
+ */
 export function readTakeEach(
   batch: PostgresBatch,
   takes: readonly (PlainTake | undefined)[],

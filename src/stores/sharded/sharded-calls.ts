@@ -1,5 +1,6 @@
-// Settles calls whose buckets lie at several shards: nodes of a cluster, or two stores. No shard can settle such a call alone, so each shard
-// settles its part as a group of its own, all at the same time. If the call is refused, the payments of its parts are given back by receipt.
+// Settles calls whose buckets lie at several shards: nodes of a cluster, or two stores. No shard can settle such a call
+// alone, so each shard settles its part as a group of its own, all at the same time. If the call is refused, the
+// payments of its parts are given back by receipt.
 
 import type { StoreError } from "../../base/errors.ts";
 import { getOrInsert } from "../../base/get-or-insert.ts";
@@ -26,16 +27,21 @@ export interface Shards {
   takeAt(shard: number, group: TakeGroup, then: SettleListener): boolean;
   /** Like Store.giveBack, for a group with all its buckets at this shard. Must not keep the group. */
   giveBackAt(shard: number, group: TakeGroup): void;
-  /** Called for each take that was paid and is given back, because another part of its call refused or its caller has gone. */
+  /**
+   * Called for each take that was paid and is given back, because another part of its call refused or its caller has
+   * gone.
+   */
   onUndone?(take: Take): void;
 }
 
 /**
- * Settles calls over shards. It never grants more than one store with all the buckets would, and refuses for the same reasons. But while a
- * call is under way that will be refused, its parts hold what they have paid, so another call may find less at that moment
- * (test/property/sharded-calls.test.ts). A call with all its buckets at one shard is passed to that shard unchanged.
+ * Settles calls over shards. It never grants more than one store with all the buckets would, and refuses for the same
+ * reasons. But while a call is under way that will be refused, its parts hold what they have paid, so another call may
+ * find less at that moment (test/property/sharded-calls.test.ts). A call with all its buckets at one shard is passed to
+ * that shard unchanged.
  *
- * If a shard gives no answer, only its own takes stay unanswered. The answers and payments of other shards remain valid.
+ * If a shard gives no answer, only its own takes stay unanswered. The answers and payments of other shards remain
+ * valid.
  */
 export class ShardedCalls {
   readonly #shards: Shards;
@@ -54,7 +60,9 @@ export class ShardedCalls {
     return this.#idleCall().begin(group, then, group.deadlineUs);
   }
 
-  /** Like `take`, but splits even a call with all its buckets at one shard, and all parts are answered by `deadlineUs`. */
+  /**
+   * Like `take`, but splits even a call with all its buckets at one shard, and all parts are answered by `deadlineUs`.
+   */
   takeBy(deadlineUs: number, group: TakeGroup, then: SettleListener): boolean {
     return this.#idleCall().begin(group, then, Math.min(group.deadlineUs, deadlineUs));
   }
@@ -77,8 +85,8 @@ export class ShardedCalls {
 }
 
 /**
- * Several stores as one: each limit is kept in the store with the index that `shardOf` returns. Used for a second Redis with the limits per
- * second.
+ * Several stores as one: each limit is kept in the store with the index that `shardOf` returns. Used for a second Redis
+ * with the limits per second.
  */
 export class SeveralStores extends ShardedCalls implements Store {
   readonly #stores: readonly [Store, ...Store[]];

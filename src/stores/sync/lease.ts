@@ -1,5 +1,6 @@
-// sync: lease. A process pays some tokens of a busy bucket in advance and spends them in memory. Tokens that it has not spent in time are
-// given back by receipt. sync-store.ts settles calls with it. Everything here is synchronous, and nothing throws.
+// sync: lease. A process pays some tokens of a busy bucket in advance and spends them in memory. Tokens that it has not
+// spent in time are given back by receipt. sync-store.ts settles calls with it. Everything here is synchronous, and
+// nothing throws.
 
 import type { Clock } from "../../base/clock.ts";
 import { divideDown } from "../../base/units.ts";
@@ -48,13 +49,15 @@ class Lease implements LastAnswer {
 }
 
 /**
- * Takes at most burst / (4 N) tokens in advance, where N is the number of processes, and spends them in memory: for at most LEASE_US after
- * they were asked for, and never beyond a fixed window. Every granted token was paid at most LEASE_US before; and at any moment at most a
- * quarter of the burst has been paid and is not granted yet. So in any time t a token bucket grants at most 1.25 x burst + rate x t, a fixed
- * window its limit, other kinds 1.25 x their limit (test/property/lease.test.ts). If a process dies, its leases are lost to their buckets:
- * fewer calls pass, never more.
+ * Takes at most burst / (4 N) tokens in advance, where N is the number of processes, and spends them in memory: for at
+ * most LEASE_US after they were asked for, and never beyond a fixed window. Every granted token was paid at most
+ * LEASE_US before; and at any moment at most a quarter of the burst has been paid and is not granted yet. So in any
+ * time t a token bucket grants at most 1.25 x burst + rate x t, a fixed window its limit, other kinds 1.25 x their
+ * limit (test/property/lease.test.ts). If a process dies, its leases are lost to their buckets: fewer calls pass, never
+ * more.
  *
- * A bucket is leased only if it was asked for twice within LEASE_US. A cost above the tokens held goes to the shared store.
+ * A bucket is leased only if it was asked for twice within LEASE_US. A cost above the tokens held goes to the shared
+ * store.
  */
 export class Leases {
   readonly #store: Store;
@@ -71,7 +74,10 @@ export class Leases {
     this.#clock = clock;
   }
 
-  /** Answers a take, and pays it, from the tokens held. False if the shared store has to answer; then nothing was written. */
+  /**
+   * Answers a take, and pays it, from the tokens held. False if the shared store has to answer; then nothing was
+   * written.
+   */
   take(take: Take, nowUs: number): boolean {
     if (take.mode !== Mode.pay && take.mode !== Mode.peek) return false;
     const lease = this.#leases.get(take.bucketKey);
@@ -148,7 +154,8 @@ export class Leases {
       lease.size = take.cost;
       lease.paidAtUs = take.paidAtUs;
       lease.untilUs = sentUs + LEASE_US;
-      // resetUs was measured by the server's clock, after `sentUs`; a microsecond is left for the rounding of both clocks.
+      // resetUs was measured by the server's clock, after `sentUs`; a microsecond is left for the rounding of both
+      // clocks.
       if (ALGORITHM_TRAITS[lease.limit.algorithm].endsAtOnce)
         lease.untilUs = Math.min(lease.untilUs, sentUs + take.resetUs - 1);
     }
@@ -161,7 +168,8 @@ export class Leases {
     const lease = this.#leases.get(take.bucketKey);
     if (lease === undefined || lease.limit !== take.limit) return false;
     if (lease.paidAtUs !== take.paidAtUs || nowUs >= lease.untilUs || lease.tokens === 0) return false;
-    // A take that the store paid may have the same receipt. Its cost goes to the store: a lease never holds more than its size.
+    // A take that the store paid may have the same receipt. Its cost goes to the store: a lease never holds more than
+    // its size.
     if (lease.tokens + take.cost > lease.size) return false;
     lease.tokens += take.cost;
     return true;

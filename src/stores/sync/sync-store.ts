@@ -1,10 +1,11 @@
 // Settles calls with limits that are leased (lease.ts): partly in memory, partly at the shared store.
 //
-// - A call is settled all or nothing, as by the shared store alone: takes that a lease has room for are paid first, then the rest is asked in one
-//   group. A lease never refuses.
-// - If the store refuses, or nobody waits for the answer any more, local payments are put back. Meanwhile they stay paid.
-// - Each take that goes to the store to pay is reported to the leases before (`asks`) and after (`learn`), whatever the call's outcome. What they
-//   ask for in addition (`prefetch`) travels in its own group.
+// - A call is settled all or nothing, as by the shared store alone: takes that a lease has room for are paid first,
+//   then the rest is asked in one group. A lease never refuses.
+// - If the store refuses, or nobody waits for the answer any more, local payments are put back. Meanwhile they stay
+//   paid.
+// - Each take that goes to the store to pay is reported to the leases before (`asks`) and after (`learn`), whatever the
+//   call's outcome. What they ask for in addition (`prefetch`) travels in its own group.
 // - The call's own group is written only while its generation is the same; `SplitCall` keeps copies.
 
 import type { Clock } from "../../base/clock.ts";
@@ -29,8 +30,8 @@ import { type Leases, MAINTENANCE_MS } from "./lease.ts";
 const TAKES_COMPARED_MAX = 16;
 
 /**
- * A store around a shared one that spends leases of limits with `sync: lease` in this process. lease.ts states how much more may pass because of
- * it. While the shared part of a call is under way, its local part has been paid.
+ * A store around a shared one that spends leases of limits with `sync: lease` in this process. lease.ts states how much
+ * more may pass because of it. While the shared part of a call is under way, its local part has been paid.
  */
 export class SyncStore implements Store, BucketMemory {
   readonly #store: Store;
@@ -168,7 +169,10 @@ export class SyncStore implements Store, BucketMemory {
   }
 }
 
-/** The two parts of a call, each in a group of its own, because the call's may be reused before the store answers. Pooled. */
+/**
+ * The two parts of a call, each in a group of its own, because the call's may be reused before the store answers.
+ * Pooled.
+ */
 class SplitCall implements SettleListener {
   readonly #onSettled: (call: SplitCall) => void;
   readonly remote = new TakeGroup();

@@ -1,7 +1,8 @@
-// A snapshot as bytes: a first line that names format and version, then blocks of 64-bit numbers in this machine's byte order, which that line
-// names. A block is a checksum, the count of the numbers that follow, and entries (snapshot-format.ts), each after its length. The checksum is of
-// all before it, too, so blocks are neither missing nor strange; the last block is empty. A block is checked before any entry of it is read,
-// and entries of a right checksum are trusted: this version has written them.
+// A snapshot as bytes: a first line that names format and version, then blocks of 64-bit numbers in this machine's byte
+// order, which that line names. A block is a checksum, the count of the numbers that follow, and entries
+// (snapshot-format.ts), each after its length. The checksum is of all before it, too, so blocks are neither missing nor
+// strange; the last block is empty. A block is checked before any entry of it is read, and entries of a right checksum
+// are trusted: this version has written them.
 
 import { endianness } from "node:os";
 import { crc32 } from "node:zlib";
@@ -46,7 +47,8 @@ export async function* piecesOf(
 }
 
 /**
- * The blocks, each valid until the next is asked for. Throws where the file was cut or changed: what was taken from it before is not to be used.
+ * The blocks, each valid until the next is asked for. Throws where the file was cut or changed: what was taken from it
+ * before is not to be used.
  */
 export async function* blocksOf(read: ReadBytes): AsyncGenerator<Float64Array, void, void> {
   await expectFirstLine(read);

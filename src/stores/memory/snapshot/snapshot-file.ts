@@ -1,5 +1,5 @@
-// The file of a snapshot. It is replaced as a whole, so that nobody reads half of one, and it is replaced only if this process has read or
-// written the present file.
+// The file of a snapshot. It is replaced as a whole, so that nobody reads half of one, and it is replaced only if this
+// process has read or written the present file.
 
 import { type FileHandle, open, rename, rm, stat } from "node:fs/promises";
 import { dirname } from "node:path";
@@ -8,7 +8,10 @@ import type { ReadBytes } from "./snapshot-entries.ts";
 
 /** Only the owner may read the file, because it has the key of the hashes. */
 const MODE = 0o600;
-/** The first bytes of a snapshot identify it: they contain when it was begun, to the microsecond. Inodes and times of files are less reliable. */
+/**
+ * The first bytes of a snapshot identify it: they contain when it was begun, to the microsecond. Inodes and times of
+ * files are less reliable.
+ */
 const MARK_BYTES = 80;
 
 /** Whether there is a file. Rejects if the name belongs to a folder, a device ... */
@@ -33,8 +36,8 @@ export async function readSnapshotFile<T>(
 }
 
 /**
- * Replaces the file, whose mark must be `mark` (undefined: there is none), by `pieces`. If it rejects, or if the power fails, the old file
- * remains.
+ * Replaces the file, whose mark must be `mark` (undefined: there is none), by `pieces`. If it rejects, or if the power
+ * fails, the old file remains.
  */
 export async function replaceSnapshotFile(
   path: string,

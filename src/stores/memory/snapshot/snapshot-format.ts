@@ -1,8 +1,10 @@
-// What a snapshot says of a memory store, as entries of whole numbers (snapshot-entries.ts): when it was begun, with the key of the hashes; then
-// each bucket, each settled id, and each bucket with holds. What an entry has is what the functions here write and read.
+// What a snapshot says of a memory store, as entries of whole numbers (snapshot-entries.ts): when it was begun, with
+// the key of the hashes; then each bucket, each settled id, and each bucket with holds. What an entry has is what the
+// functions here write and read.
 //
-// A snapshot is written in turns, so two buckets may be of different moments between its begin and its end. A bucket with holds is written once
-// more, with its holds, both of one moment: a hold without its payment would give back what nobody paid.
+// A snapshot is written in turns, so two buckets may be of different moments between its begin and its end. A bucket
+// with holds is written once more, with its holds, both of one moment: a hold without its payment would give back what
+// nobody paid.
 
 import { type LongWork, runInTurns } from "../../../base/long-work.ts";
 import { divideDown, MICROS_PER_SECOND } from "../../../base/units.ts";
@@ -107,7 +109,10 @@ function settledEntry(hash: KeyHash, { id, forgetAtUs }: { readonly id: string; 
   return entry.subarray(0, writeId(Buffer.from(id, "latin1"), entry, AFTER_HASH + 1));
 }
 
-/** None, if the bucket has lost its holds. One moment of thousands of holds in a step, so all goes straight into one array. */
+/**
+ * None, if the bucket has lost its holds. One moment of thousands of holds in a step, so all goes straight into one
+ * array.
+ */
 function heldEntry(buckets: Buckets, nowS: number, record: BucketRecord): Entry[] {
   const { holds: book } = buckets;
   book.beginStep();
@@ -141,7 +146,10 @@ export interface ReadSnapshot {
   withoutRoom: number;
 }
 
-/** Reads all that has not ended by `nowUs` into empty buckets, in turns. If `blocks` throws, what is in them is not to be used. */
+/**
+ * Reads all that has not ended by `nowUs` into empty buckets, in turns. If `blocks` throws, what is in them is not to
+ * be used.
+ */
 export async function readSnapshot(
   blocks: AsyncIterable<Float64Array>,
   buckets: Buckets,

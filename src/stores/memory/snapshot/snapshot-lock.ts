@@ -1,6 +1,6 @@
-// The lock of a snapshot file: held by the process that listens on the Unix socket next to the file. The kernel ends the listening with the
-// process, however that ends, and all containers of a machine see it alike, whereas process ids differ between containers
-// (docs/decisions/0018-snapshots-of-the-memory-store.md).
+// The lock of a snapshot file: held by the process that listens on the Unix socket next to the file. The kernel ends
+// the listening with the process, however that ends, and all containers of a machine see it alike, whereas process ids
+// differ between containers (docs/decisions/0018-snapshots-of-the-memory-store.md).
 
 import { randomBytes } from "node:crypto";
 import { once } from "node:events";
@@ -36,8 +36,8 @@ export class SnapshotLock {
   }
 
   /**
-   * Takes the lock of `file`, also if a dead process has left it. Rejects with LockHeldError, which names the holder, if a living process
-   * has it, and with the system's error if the socket can't be made.
+   * Takes the lock of `file`, also if a dead process has left it. Rejects with LockHeldError, which names the holder,
+   * if a living process has it, and with the system's error if the socket can't be made.
    */
   static async take(file: string, sinceUs: number): Promise<SnapshotLock> {
     const path = `${file}.lock`;
@@ -115,7 +115,10 @@ function askHolder(path: string): Promise<string | undefined> {
   });
 }
 
-/** Removes the lock of a dead process. It is renamed first and asked again, because another process may have put its own lock there. */
+/**
+ * Removes the lock of a dead process. It is renamed first and asked again, because another process may have put its own
+ * lock there.
+ */
 async function removeDead(path: string): Promise<void> {
   const name = `${path}-${randomBytes(3).toString("hex")}`;
   try {

@@ -1,5 +1,5 @@
-// The snapshots of a memory store during a process: one is read at the start, and others are written at intervals and at the end. No trouble
-// with a snapshot stops takes: it is counted, logged once, and shown.
+// The snapshots of a memory store during a process: one is read at the start, and others are written at intervals and
+// at the end. No trouble with a snapshot stops takes: it is counted, logged once, and shown.
 
 import { stat } from "node:fs/promises";
 import { dirname } from "node:path";
@@ -15,7 +15,9 @@ import { hasFile, readSnapshotFile, replaceSnapshotFile, setSnapshotAside } from
 import { type ReadSnapshot, readSnapshot, writeSnapshot } from "./snapshot-format.ts";
 import { LockHeldError, SnapshotLock } from "./snapshot-lock.ts";
 
-/** Longest wait, at the end of a process, for a snapshot that was given up. A disk that hangs would keep the process. */
+/**
+ * Longest wait, at the end of a process, for a snapshot that was given up. A disk that hangs would keep the process.
+ */
 const GIVEN_UP_MS_MAX = 1_000;
 
 interface SnapshotsOptions {
@@ -64,14 +66,15 @@ export class Snapshots {
   }
 
   /**
-   * Fills the store from the file and begins to write at intervals. To be called before any bucket key is hashed. Rejects with LockHeldError
-   * if another process has the file.
+   * Fills the store from the file and begins to write at intervals. To be called before any bucket key is hashed.
+   * Rejects with LockHeldError if another process has the file.
    */
   async open(): Promise<void> {
     await this.#trying(() => this.#needLock());
     // Read even without the lock: in a folder where no lock can be made nobody can write.
     await this.#trying(() => this.#read());
-    // Checked again, because several processes may have removed a dead process's lock at once, and one of them another's new lock.
+    // Checked again, because several processes may have removed a dead process's lock at once, and one of them
+    // another's new lock.
     if (this.#lock !== undefined) await this.#trying(() => this.#needLock());
     this.#timer = setInterval(() => this.#writeInTime(), this.#options.intervalMs).unref();
   }
@@ -102,7 +105,10 @@ export class Snapshots {
     return this.#underWay;
   }
 
-  /** Writes the last snapshot and releases the lock, within `limitMs` milliseconds; to be called when no more takes come. */
+  /**
+   * Writes the last snapshot and releases the lock, within `limitMs` milliseconds; to be called when no more takes
+   * come.
+   */
   async close(limitMs: number): Promise<void> {
     const last = this.#last();
     if (await waitAtMost(limitMs, last)) return;
