@@ -74,10 +74,10 @@ function compile() {
  * which is for other people's processes. No install script runs: no production dependency needs one.
  */
 function installDependencies() {
-  const { name, version, license, type, engines, bin, ...lists } = readJson("package.json");
+  const { name, version, license, type, engines, bin, imports, ...lists } = readJson("package.json");
   const peers = Object.keys(lists.peerDependencies).map((peer) => [peer, lists.devDependencies[peer]]);
   const dependencies = { ...lists.dependencies, ...Object.fromEntries(peers) };
-  const manifest = { name, version, license, type, engines, bin, dependencies };
+  const manifest = { name, version, license, type, engines, bin, imports, dependencies };
   const lock = readJson("package-lock.json");
   const kept = Object.entries(lock.packages)
     .filter(([path, entry]) => path.includes("node_modules/") && entry.link !== true)

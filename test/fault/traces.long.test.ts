@@ -96,7 +96,7 @@ describe("without OpenTelemetry's packages", () => {
   beforeAll(() => {
     // The program elsewhere, where it finds all other packages.
     const folder = temporaryFolder("headgate-without-otel");
-    for (const name of ["dist", "lua", "page", "proto", "sql", "package.json"]) {
+    for (const name of ["dist", "lua", "packages", "page", "proto", "sql", "package.json"]) {
       cpSync(join(ROOT, name), join(folder, name), { recursive: true });
     }
     mkdirSync(join(folder, "node_modules"));

@@ -1,4 +1,4 @@
-// The TypeScript of README.md, docs/clients.md and packages/client/README.md, compiled by somebody who has nothing but the package: strictly, against
+// The code of README.md, docs/clients.md and the packages' READMEs, compiled by somebody who has nothing but the package: strictly, against
 // its declarations alone. Frameworks are stood in for by the parts of their types that inference depends on.
 
 import { execFileSync } from "node:child_process";
@@ -74,7 +74,7 @@ test("compiles in a strict project of a stranger, and mistakes do not", () => {
   const good = new Map([...blocks, MORE].map((code, i) => [`block-${i}.ts`, `${code}\nexport {};\n`]));
   const mistakes = new Map(MISTAKES.map((code, i) => [`mistake-${i}.ts`, code]));
   const files = new Map([["surroundings.ts", SURROUNDINGS], ...good, ...mistakes]);
-  const folder = strangerProject();
+  const folder = strangerProject("client");
   for (const [name, code] of files) writeFileSync(join(folder, name), code);
   const options = { target: "ES2023", module: "NodeNext", types: ["node"] };
   const out = complaintsAbout(folder, [...files.keys()], options);
@@ -82,19 +82,27 @@ test("compiles in a strict project of a stranger, and mistakes do not", () => {
   expect([...broken].sort(), out).toEqual([...mistakes.keys()]);
 });
 
+test.each(["fast-lane", "verify"])("compiles as the README of %s has it", (name) => {
+  const [code = ""] = blocksOf(`packages/${name}/README.md`);
+  const folder = strangerProject(name);
+  writeFileSync(join(folder, "readme.ts"), code);
+  expect(code).toContain(`from "@headgate/${name}"`);
+  expect(complaintsAbout(folder, ["readme.ts"], { target: "ES2023", module: "NodeNext", types: ["node"] })).toBe("");
+});
+
 function blocksOf(file: string): string[] {
   const text = readFileSync(join(ROOT, file), "utf8");
-  return [...text.matchAll(/^```ts\n(.*?)^```$/gms)].map(([, code = ""]) => code);
+  return [...text.matchAll(/^```[tj]s\n(.*?)^```$/gms)].map(([, code = ""]) => code);
 }
 
 /** A project with the packed package as its only dependency, and the types of Node.js. */
-function strangerProject(): string {
+function strangerProject(name: string): string {
   const folder = temporaryFolder("headgate-stranger");
   const modules = join(folder, "node_modules");
-  const client = join(modules, "@headgate/client");
-  mkdirSync(client, { recursive: true });
+  const there = join(modules, "@headgate", name);
+  mkdirSync(there, { recursive: true });
   mkdirSync(join(modules, "@types"));
-  execFileSync("tar", ["xzf", packed("packages/client"), "--strip-components=1", "-C", client]);
+  execFileSync("tar", ["xzf", packed(`packages/${name}`), "--strip-components=1", "-C", there]);
   cpSync(join(ROOT, "node_modules/@types/node"), join(modules, "@types/node"), { recursive: true });
   symlinkSync(join(ROOT, "node_modules/undici-types"), join(modules, "undici-types"));
   writeFileSync(join(folder, "package.json"), '{ "type": "module" }');

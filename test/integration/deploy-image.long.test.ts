@@ -35,6 +35,10 @@ interface LockFile {
   >;
 }
 
+interface Manifest {
+  readonly imports: Readonly<Record<string, { readonly default: string }>>;
+}
+
 /** Whether only tests need a package, or they and an optional peer of the client. */
 function isForTests(entry: LockFile["packages"][string] | undefined): boolean {
   return entry?.dev === true || entry?.devOptional === true;
@@ -113,6 +117,15 @@ describe("the image's folder", () => {
     for (const [path, { version }] of shipped) {
       const manifest = JSON.parse(await readFile(join(folder, "app", path, "package.json"), "utf8"));
       expect(manifest, path).toMatchObject({ version });
+    }
+  });
+
+  test("holds the packages of the repository that the service imports", async () => {
+    const read = async (at: string) => JSON.parse(await readFile(join(at, "package.json"), "utf8")) as Manifest;
+    const [there, here] = [await read(join(folder, "app")), await read(ROOT)];
+    expect(there.imports).toEqual(here.imports);
+    for (const { default: file } of Object.values(here.imports)) {
+      await expect(lstat(join(folder, "app", file)), file).resolves.toBeDefined();
     }
   });
 

@@ -1,10 +1,11 @@
-// Both packages as callers get them: packed, installed in a project elsewhere, loaded by `import` and by `require`, compiled
+// All packages as callers get them: packed, installed in a project elsewhere, loaded by `import` and by `require`, compiled
 // strictly under each setting that TypeScript has for that, and asking the service of the installed package.
 
-import { execFileSync } from "node:child_process";
+import { execFileSync, spawnSync } from "node:child_process";
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { beforeAll, describe, expect, test } from "vitest";
+import { PACKAGES } from "../support/own-packages.ts";
 import { type ServiceProcess, startService } from "../support/service-process.ts";
 import { complaintsAbout, packed, projectWith } from "../support/strangers.ts";
 
@@ -49,13 +50,13 @@ const SETTINGS = [
   { name: "CommonJS for whatever", options: { module: "CommonJS", moduleResolution: "Bundler" } },
 ];
 
-/** Projects with one of the packages each. */
+/** Projects: with the packages for other programs, and with the service's. */
 let project: string;
 let ofService: string;
 let service: ServiceProcess;
 
 beforeAll(async () => {
-  project = projectWith(packed("packages/client"));
+  project = projectWith(...PACKAGES.map(packed));
   ofService = projectWith(packed("."));
   service = await startService({}, { command: [join(ofService, "node_modules/.bin/headgate"), "serve"] });
 }, INSTALL_MS);
@@ -93,8 +94,22 @@ describe("@headgate/client, installed elsewhere", () => {
   });
 });
 
+// What they do is in their own tests, and in client-code.test.ts; here it is that they load with what they declare.
 test.each([
-  { name: "@headgate/client", folder: () => project },
+  { name: "@headgate/fast-lane", exports: ["DEFAULT_BOUNDS", "GrpcStatus", "serve"] },
+  { name: "@headgate/verify", exports: ["junitText", "readPlan", "reportText", "verify"] },
+])("$name loads where it is installed, by its door alone", ({ name, exports }) => {
+  const program = `console.log(...Object.keys(await import("${name}"))); await import("${name}/dist/plan.js");`;
+  const run = spawnSync(process.execPath, ["--input-type=module", "--eval", program], {
+    cwd: project,
+    encoding: "utf8",
+  });
+  expect(run.stdout).toBe(`${exports.join(" ")}\n`);
+  expect(run.stderr).toContain("ERR_PACKAGE_PATH_NOT_EXPORTED");
+});
+
+test.each([
+  ...PACKAGES.map((path) => ({ name: path.replace("packages", "@headgate"), folder: () => project })),
   { name: "headgate", folder: () => ofService },
 ])("$name comes with its licence and what its README leads to, without sources or tests", ({ name, folder }) => {
   const root = join(folder(), "node_modules", name);

@@ -16,11 +16,11 @@ export function packed(folder: string): string {
   return join(out, pack.filename);
 }
 
-/** A new project with the package and all that it needs; no install script runs. */
-export function projectWith(packageFile: string): string {
+/** A new project with the packages and all that they need; no install script runs. */
+export function projectWith(...packageFiles: readonly string[]): string {
   const folder = temporaryFolder("headgate-stranger");
   writeFileSync(join(folder, "package.json"), '{ "private": true }');
-  const npm = ["install", "--ignore-scripts", "--no-audit", "--no-fund", "--prefer-offline", packageFile];
+  const npm = ["install", "--ignore-scripts", "--no-audit", "--no-fund", "--prefer-offline", ...packageFiles];
   execFileSync("npm", npm, { cwd: folder, stdio: ["ignore", "ignore", "pipe"] });
   return folder;
 }
