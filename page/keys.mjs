@@ -17,7 +17,7 @@ import { countWords, cut, hides, percentWords, plural, shown, sinceWords } from 
 const SHOWN_MAX = 10;
 /** Width of a character of a key, and of the columns to its right; a telephone has a line for the key. */
 const CHAR_PX = 9.5;
-const COLUMNS_PX = 760;
+const COLUMNS_PX = 830;
 const CARDS_PX = 560;
 
 /** Longest key in a row, in characters; the sheet has it whole. */
@@ -123,8 +123,8 @@ function ruleParts({ domain, rule, limit }) {
   const of = limit === "" ? domain : `${limit}, ${domain}`;
   const name = rule === "" ? "global limit" : rule;
   return [
-    make("span", { title: shown(name, 300) }, cut(name, 26)),
-    make("small", { title: shown(of, 300) }, cut(of, 28)),
+    make("span", { title: shown(name, 300) }, cut(name, 18)),
+    make("small", { title: shown(of, 300) }, cut(of, 22)),
   ];
 }
 
