@@ -1,8 +1,12 @@
-// Rows of a CSV file (RFC 4180, a row a line) as objects. The first row names the columns; a field in quotes may hold separators.
+// Rows of a CSV file (RFC 4180, a row a line) as objects. The first row names the columns; a field in quotes may hold
+// separators.
 
 const SEPARATORS = [",", ";", "\t"] as const;
 
-/** Reads rows below this header; undefined for one with a quote that is not closed. The separator is the one that the header has most. */
+/**
+ * Reads rows below this header; undefined for one with a quote that is not closed. The separator is the one that the
+ * header has most.
+ */
 export function csvReader(header: string): (row: string) => Readonly<Record<string, unknown>> | undefined {
   const count = (separator: string) => header.split(separator).length;
   const separator = SEPARATORS.reduce((best, next) => (count(next) > count(best) ? next : best));

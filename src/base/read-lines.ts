@@ -15,15 +15,20 @@ const BYTE_ORDER_MARK = Buffer.from("\ufeff");
 export interface LineOptions {
   /** Called if the file can't be read; must throw. */
   readonly fail: (file: string, why: string) => never;
-  /** True: a last line without a line feed counts. Default: false, because a killed process may leave part of a line. */
+  /**
+   * True: a last line without a line feed counts. Default: false, because a killed process may leave part of a line.
+   */
   readonly keepsLastPart?: boolean;
-  /** Called if the last line has no line feed and does not count, or compressed data ends too early, with the number of whole lines. */
+  /**
+   * Called if the last line has no line feed and does not count, or compressed data ends too early, with the number of
+   * whole lines.
+   */
   readonly onCutOff?: (lines: number) => void;
 }
 
 /**
- * Yields the lines in order, several at a time, without a byte order mark before the first. Files whose name ends in .gz are
- * decompressed.
+ * Yields the lines in order, several at a time, without a byte order mark before the first. Files whose name ends in
+ * .gz are decompressed.
  */
 export async function* readLines(file: string, options: LineOptions): AsyncGenerator<readonly string[]> {
   const { fail, keepsLastPart = false, onCutOff } = options;

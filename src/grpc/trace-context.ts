@@ -22,8 +22,9 @@ const ONLY_ZEROS = /^0+$/;
 const FLAG_SAMPLED = 1;
 
 /**
- * Reads a `traceparent`. Undefined for values that the standard says to ignore: another form, version ff, ids of zeros only, or
- * version 00 with more than its 55 characters. Looks at no more than the first 56 characters, so long values cost no more.
+ * Reads a `traceparent`. Undefined for values that the standard says to ignore: another form, version ff, ids of zeros
+ * only, or version 00 with more than its 55 characters. Looks at no more than the first 56 characters, so long values
+ * cost no more.
  */
 export function readTraceparent(text: string | undefined): TraceContext | undefined {
   if (text === undefined) return undefined;

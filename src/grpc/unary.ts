@@ -22,7 +22,10 @@ export interface UnaryReply {
   readonly traceparent?: string | undefined;
   /** True once nobody waits for the answer any more: the caller has cancelled the call, or its deadline has passed. */
   readonly isGone?: boolean;
-  /** Set by a handler that asks others, and cleared before it replies: called once if `isGone` becomes true before. grpc-js calls none. */
+  /**
+   * Set by a handler that asks others, and cleared before it replies: called once if `isGone` becomes true before.
+   * grpc-js calls none.
+   */
   onGone?: (() => void) | undefined;
   /** Sends the message with status OK. `message` may be overwritten after this returns: copy what is kept. */
   ok(message: Uint8Array): void;

@@ -1,5 +1,5 @@
-// Addresses as values of entries: one spelling each, and one value for the whole IPv6 network that a caller owns. The service reads them
-// alike in rules with `address`.
+// Addresses as values of entries: one spelling each, and one value for the whole IPv6 network that a caller owns. The
+// service reads them alike in rules with `address`.
 
 import { isIPv4, isIPv6 } from "node:net";
 import { checkMembers, checkWhole } from "./misuse.ts";
@@ -16,13 +16,17 @@ const GROUPS = 8;
 const BITS = 128;
 const MAPPED_BITS = 96;
 
-/** An IPv4 address or an IPv6 one in brackets, with or without a port; or an IPv6 address. Zones are left out. Last the prefix length. */
+/**
+ * An IPv4 address or an IPv6 one in brackets, with or without a port; or an IPv6 address. Zones are left out. Last the
+ * prefix length.
+ */
 const PARTS =
   /^(?:(?:([\d.]+)|\[([\da-f:.]+)(?:%[^\]/]+)?\])(?::\d{1,5}(?!\/))?|([\da-f:.]+)(?:%[^\]/]+)?)(?:\/(\d{1,3}))?$/i;
 
 /**
- * The caller that an address stands for: `192.0.2.1`, also of `::ffff:192.0.2.1` and `192.0.2.1:4711`; `2001:db8::/64` of each address in
- * it. Text that is no address is returned as it is, and "" for undefined, so that all callers without an address share one limit.
+ * The caller that an address stands for: `192.0.2.1`, also of `::ffff:192.0.2.1` and `192.0.2.1:4711`; `2001:db8::/64`
+ * of each address in it. Text that is no address is returned as it is, and "" for undefined, so that all callers
+ * without an address share one limit.
  */
 export function addressOf(text: string | undefined, options: AddressOptions = {}): string {
   checkMembers("addressOf", options, ["ipv6"]);

@@ -1,5 +1,5 @@
-// Writes and reads the messages of headgate.v1.Budgets, by the field numbers of proto/headgate/v1/budgets.proto. Separate from
-// reservation.ts, so that no declaration that callers see needs the types of Node.js.
+// Writes and reads the messages of headgate.v1.Budgets, by the field numbers of proto/headgate/v1/budgets.proto.
+// Separate from reservation.ts, so that no declaration that callers see needs the types of Node.js.
 
 import type { Degraded } from "./decision.ts";
 import { checkMembers, checkWhole, describeValue } from "./misuse.ts";
@@ -10,7 +10,9 @@ import { writeEntries } from "./write-request.ts";
 
 const NAMES: readonly (keyof ReserveRequest)[] = ["domain", "entries", "amount", "id"];
 
-/** Domain, entries and id, with which both requests begin. Throws TypeError for values that the protocol can't carry. */
+/**
+ * Domain, entries and id, with which both requests begin. Throws TypeError for values that the protocol can't carry.
+ */
 export function writeHold(request: ReserveRequest, id: string): Buffer {
   checkMembers("reserve", request, NAMES);
   const { domain, entries } = request;
@@ -25,7 +27,10 @@ export function writeHold(request: ReserveRequest, id: string): Buffer {
   return message.addBytes(3, id).toBytes();
 }
 
-/** The bytes of the number that ends a request: the amount, or what was used. Throws TypeError unless it is a whole number. */
+/**
+ * The bytes of the number that ends a request: the amount, or what was used. Throws TypeError unless it is a whole
+ * number.
+ */
 export function writeNumber(what: string, value: number): Buffer {
   checkWhole(what, value, 0, Number.MAX_SAFE_INTEGER);
   return new FieldWriter().addNumber(4, value).toBytes();

@@ -1,4 +1,5 @@
-// Makes a call to one of the servers, within a deadline. Sends a call again only if no server has begun it. Knows no messages.
+// Makes a call to one of the servers, within a deadline. Sends a call again only if no server has begun it. Knows no
+// messages.
 
 import { type ServiceError, status } from "@grpc/grpc-js";
 import { CheckFailure } from "./failure.ts";
@@ -21,9 +22,9 @@ export class Caller extends ServerRing {
   }
 
   /**
-   * Calls once, at the preferred server. Rejects with a CheckFailure if no usable answer came, or the caller is closed. A server that shuts down may refuse
-   * calls that it has not begun; they are sent again, to another server if there is one, while there is time, and at most once more than
-   * there are servers.
+   * Calls once, at the preferred server. Rejects with a CheckFailure if no usable answer came, or the caller is closed.
+   * A server that shuts down may refuse calls that it has not begun; they are sent again, to another server if there is
+   * one, while there is time, and at most once more than there are servers.
    */
   async call<Answer>(method: Method<Answer>, message: Buffer, preference?: Preference) {
     const deadline = Date.now() + this.#deadlineMs;
@@ -65,12 +66,15 @@ type Outcome<Answer> =
   | { readonly error: undefined; readonly answer: Answer }
   | { readonly error: ServiceError; readonly isUntouched: boolean };
 
-/** grpc-js's text for a stream that was reset with REFUSED_STREAM, or that a GOAWAY excluded: in HTTP/2 both mean "not begun". */
+/**
+ * grpc-js's text for a stream that was reset with REFUSED_STREAM, or that a GOAWAY excluded: in HTTP/2 both mean "not
+ * begun".
+ */
 const REFUSED = "Stream refused by server";
 
 /**
- * Whether it is certain that no server has begun the call. A broken connection does not tell that. `isUnsent`: the call has no peer but the
- * channel's target, because no stream was ever opened for it.
+ * Whether it is certain that no server has begun the call. A broken connection does not tell that. `isUnsent`: the call
+ * has no peer but the channel's target, because no stream was ever opened for it.
  */
 function isUntouched({ code, details }: ServiceError, isUnsent: boolean): boolean {
   return code === status.UNAVAILABLE && (isUnsent || details === REFUSED);
@@ -100,8 +104,8 @@ function failureOf(error: ServiceError, server: string): CheckFailure {
 }
 
 /**
- * The system's words, without those that grpc-js and OpenSSL put around them. An HTTP/1.1 server in place of a gRPC one is a protocol
- * error, a port without TLS a wrong version.
+ * The system's words, without those that grpc-js and OpenSSL put around them. An HTTP/1.1 server in place of a gRPC one
+ * is a protocol error, a port without TLS a wrong version.
  */
 function plainDetails(details: string): string {
   return (

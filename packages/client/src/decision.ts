@@ -77,7 +77,8 @@ export function decisionOf({ allowed, statuses, headers, metadata }: Answer): Ch
   };
 }
 
-// If refused, the longest wait; if allowed, the smallest remaining. A status over a limit in shadow mode does not count.
+// If refused, the longest wait; if allowed, the smallest remaining. A status over a limit in shadow mode does not
+// count.
 function strictest(statuses: readonly DescriptorStatus[], allowed: boolean): DescriptorStatus | undefined {
   const candidates = statuses.filter((status) => status.limit !== undefined && status.allowed === allowed);
   return candidates.reduce<DescriptorStatus | undefined>((best, next) => {

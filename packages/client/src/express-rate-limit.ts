@@ -1,4 +1,5 @@
-// The exports of "@headgate/client/express-rate-limit": a store for express-rate-limit, so that all processes of a service share one limit.
+// The exports of "@headgate/client/express-rate-limit": a store for express-rate-limit, so that all processes of a
+// service share one limit.
 
 import { AsyncLocalStorage } from "node:async_hooks";
 import { HitCounter, type HitWindow, type StoreOptions } from "./hit-counter.ts";
@@ -24,8 +25,8 @@ interface MiddlewareOptions {
 }
 
 /**
- * `rateLimit({ windowMs, limit, store: headgateStore(limiter, { domain, entry }) })`. Throws TypeError for invalid options; `rateLimit` throws
- * one for a window or limit that can't be expressed.
+ * `rateLimit({ windowMs, limit, store: headgateStore(limiter, { domain, entry }) })`. Throws TypeError for invalid
+ * options; `rateLimit` throws one for a window or limit that can't be expressed.
  */
 export function headgateStore(limiter: Pick<Limiter, "check">, options: StoreOptions): HeadgateStore {
   return new HeadgateStore(limiter, options);
@@ -35,8 +36,9 @@ class HeadgateStore {
   readonly prefix: string;
   readonly #counter: HitCounter;
   /**
-   * The hit of the request that is being handled. A decrement names only its key. The middleware makes it in a promise of its request, so
-   * its context is right; versions that `checkSkips` refuses made it in an event, in the context of whatever answered.
+   * The hit of the request that is being handled. A decrement names only its key. The middleware makes it in a promise
+   * of its request, so its context is right; versions that `checkSkips` refuses made it in an event, in the context of
+   * whatever answered.
    */
   readonly #ownHit = new AsyncLocalStorage<{ readonly key: string; wasPaid: boolean }>();
   #window: HitWindow | TypeError = new TypeError("the store is not initialized: pass it to rateLimit() first");
@@ -46,7 +48,8 @@ class HeadgateStore {
     this.prefix = options.entry;
   }
 
-  // express-rate-limit logs what `init` throws, and goes on. So the mistake is kept for `get`, which it reads next, outside of any try block.
+  // express-rate-limit logs what `init` throws, and goes on. So the mistake is kept for `get`, which it reads next,
+  // outside of any try block.
   init(options: MiddlewareOptions): void {
     const { windowMs, limit } = options;
     try {
@@ -100,7 +103,8 @@ class HeadgateStore {
   }
 }
 
-// Before 8.3.2 a request's decrement ran in the context of another one if requests were pipelined, or answered from a queue.
+// Before 8.3.2 a request's decrement ran in the context of another one if requests were pipelined, or answered from a
+// queue.
 function checkSkips(options: MiddlewareOptions): void {
   const name = SKIPS.find((skip) => options[skip] === true);
   if (name === undefined || options.logger !== undefined) return;

@@ -1,4 +1,5 @@
-// The exports of "@headgate/client/fastify-rate-limit": a store for @fastify/rate-limit, so that all processes of a service share one limit.
+// The exports of "@headgate/client/fastify-rate-limit": a store for @fastify/rate-limit, so that all processes of a
+// service share one limit.
 
 import { type HitCount, HitCounter, type HitKey, type StoreOptions } from "./hit-counter.ts";
 import type { Limiter } from "./limiter.ts";
@@ -10,8 +11,8 @@ export type { StoreOptions } from "./hit-counter.ts";
 type HitCallback = (error: Error | null, result?: { readonly current: number; readonly ttl: number }) => void;
 
 /**
- * `register(rateLimit, { max, timeWindow, store: headgateStore(limiter, { domain, entry }) })`. Throws TypeError for invalid options; the
- * class does so for numbers and options of the middleware that can't be expressed.
+ * `register(rateLimit, { max, timeWindow, store: headgateStore(limiter, { domain, entry }) })`. Throws TypeError for
+ * invalid options; the class does so for numbers and options of the middleware that can't be expressed.
  */
 export function headgateStore(
   limiter: Pick<Limiter, "check">,

@@ -1,4 +1,5 @@
-// Counts for the stores of other rate limit middleware. Their limit and window are sent as the call's own limit, unless a rule decides.
+// Counts for the stores of other rate limit middleware. Their limit and window are sent as the call's own limit, unless
+// a rule decides.
 
 import type { CheckDecision } from "./decision.ts";
 import type { Limiter } from "./limiter.ts";
@@ -12,11 +13,13 @@ export interface StoreOptions {
   readonly domain: string;
   /** Names the limit: key of the entry whose value is the middleware's key. Stores with one name count together. */
   readonly entry: string;
-  /** True: the rule for this entry decides, and the middleware's numbers are only shown. For windows other than units. */
+  /**
+   * True: the rule for this entry decides, and the middleware's numbers are only shown. For windows other than units.
+   */
   readonly ruleDecides?: boolean;
   /**
-   * How the middleware's limit counts. Default: up to a limit of 1,000 `sliding_log`, which lets callers who keep the pace pass; above that
-   * `sliding_window`.
+   * How the middleware's limit counts. Default: up to a limit of 1,000 `sliding_log`, which lets callers who keep the
+   * pace pass; above that `sliding_window`.
    */
   readonly algorithm?: Algorithm;
 }
@@ -36,7 +39,10 @@ export interface HitCount {
   readonly wasPaid: boolean;
 }
 
-/** What the middleware's `keyGenerator` returns. Callers without a key share one limit, as in the middleware's own stores. */
+/**
+ * What the middleware's `keyGenerator` returns. Callers without a key share one limit, as in the middleware's own
+ * stores.
+ */
 export type HitKey = EntryValue | null | undefined;
 
 type Hits = Pick<FullDescriptor, "hits" | "peek" | "refund">;

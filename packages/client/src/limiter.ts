@@ -20,23 +20,27 @@ import { queueKeyOf, writeRequest } from "./write-request.ts";
 
 export interface Limiter {
   /**
-   * Asks once. A call that may have been paid is never sent again; a call that no server has begun is, to another server if there is one.
-   * Over limit is a decision, not an error. Rejects with a TypeError if the request can't be sent, and with a CheckFailure if the limiter
-   * is closed, or if there is no usable answer and `onFailure` is "throw".
+   * Asks once. A call that may have been paid is never sent again; a call that no server has begun is, to another
+   * server if there is one. Over limit is a decision, not an error. Rejects with a TypeError if the request can't be
+   * sent, and with a CheckFailure if the limiter is closed, or if there is no usable answer and `onFailure` is "throw".
    */
   check(request: CheckRequest): Promise<CheckDecision>;
   /**
-   * Waits until the call may pass, as long as the service says, behind earlier calls of this limiter with the same domain and entries. Rejects
-   * with a WaitRefused as soon as it is known that `maxWaitMs` is too short, with the signal's reason, and like `check`. While no server
-   * answers, `onFailure: "deny"` has it ask every second. A call that is aborted while it is being checked may have been paid.
+   * Waits until the call may pass, as long as the service says, behind earlier calls of this limiter with the same
+   * domain and entries. Rejects with a WaitRefused as soon as it is known that `maxWaitMs` is too short, with the
+   * signal's reason, and like `check`. While no server answers, `onFailure: "deny"` has it ask every second. A call
+   * that is aborted while it is being checked may have been paid.
    */
   wait(request: WaitRequest, options?: { readonly signal?: AbortSignal | undefined }): Promise<CheckDecision>;
   /**
-   * Pays what a call may cost, and leaves a hold that is settled once the cost is known. Asks once, and rejects, like `check`; without an
-   * answer the policy allows or denies.
+   * Pays what a call may cost, and leaves a hold that is settled once the cost is known. Asks once, and rejects, like
+   * `check`; without an answer the policy allows or denies.
    */
   reserve(request: ReserveRequest): Promise<Reservation>;
-  /** Closes the connections. Checks under way may still end; those that wait and later ones reject with a CheckFailure, whatever `onFailure` says. */
+  /**
+   * Closes the connections. Checks under way may still end; those that wait and later ones reject with a CheckFailure,
+   * whatever `onFailure` says.
+   */
   close(): void;
 }
 
@@ -98,7 +102,8 @@ class GrpcLimiter implements Limiter {
       return reservationOf(id, answer, (used) => (isHeld ? this.#settle(hold, used, server) : NOT_HELD));
     } catch (error) {
       const answer = { ...this.#withoutAnswer(error), reserved: 0 };
-      // The reservation may exist, if only its answer was lost. So it is settled in any case; without a hold, what was used is charged.
+      // The reservation may exist, if only its answer was lost. So it is settled in any case; without a hold, what was
+      // used is charged.
       return reservationOf(id, answer, (used) => this.#settle(hold, used, asFailure(error).server));
     }
   }
@@ -113,8 +118,8 @@ class GrpcLimiter implements Limiter {
     if (this.#caller.isClosed) throw new CheckFailure("CANCELLED", "the limiter is closed");
   }
 
-  // Asks the server with the hold: with the memory store no other server knows it, and would charge what was used once more. The last call
-  // goes to another server, which knows the hold if the store is shared.
+  // Asks the server with the hold: with the memory store no other server knows it, and would charge what was used once
+  // more. The last call goes to another server, which knows the hold if the store is shared.
   async #settle(hold: Buffer, used: number, holder: string | undefined): Promise<Settlement> {
     let first = holder;
     const message = Buffer.concat([hold, writeNumber("used", used)]);

@@ -1,11 +1,13 @@
-// A limiter in front of HTTP handlers of Express, Fastify and node:http. Their types are described by the few members that are used.
+// A limiter in front of HTTP handlers of Express, Fastify and node:http. Their types are described by the few members
+// that are used.
 
 import type { CheckDecision } from "./decision.ts";
 import { CheckFailure } from "./failure.ts";
 import type { Limiter } from "./limiter.ts";
 import type { CheckRequest } from "./request.ts";
 
-// The returned functions have NoInfer on the request's type: inferred from a framework's union of handlers, it would become `never`.
+// The returned functions have NoInfer on the request's type: inferred from a framework's union of handlers, it would
+// become `never`.
 
 /** What to ask about a request; undefined lets the request pass without a check. */
 export type Describe<Request> = (request: Request) => CheckRequest | undefined;
@@ -44,9 +46,10 @@ export interface ReplyLike {
 }
 
 /**
- * For node:http. Resolves to true if the request may go on, and to false if it has been answered, here or meanwhile by other code. Never
- * rejects, because an unhandled rejection would end the process: if `describe` throws, the answer is 500 and the first such error becomes a
- * process warning; if a check fails under `onFailure: "throw"`, the answer is 503.
+ * For node:http. Resolves to true if the request may go on, and to false if it has been answered, here or meanwhile by
+ * other code. Never rejects, because an unhandled rejection would end the process: if `describe` throws, the answer is
+ * 500 and the first such error becomes a process warning; if a check fails under `onFailure: "throw"`, the answer is
+ * 503.
  */
 export function httpLimit<Request = RequestLike>(limiter: Pick<Limiter, "check">, describe: Describe<Request>) {
   let hasWarned = false;
@@ -101,7 +104,10 @@ export function fastifyLimit<Request = RoutedRequestLike>(
   };
 }
 
-/** X-RateLimit-Limit, -Remaining, -Reset and, if refused, Retry-After; then the service's own headers, which replace them. */
+/**
+ * X-RateLimit-Limit, -Remaining, -Reset and, if refused, Retry-After; then the service's own headers, which replace
+ * them.
+ */
 export function limitHeaders(decision: CheckDecision): Record<string, string> {
   const { limit, remaining, resetSeconds, retryAfterSeconds } = decision;
   const headers: Record<string, string> = {};

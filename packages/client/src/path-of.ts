@@ -4,8 +4,9 @@
 const UNRESERVED = /^[\w.~-]$/;
 
 /**
- * The path of a request's URL: without query and fragment, host, `.` and `..`, repeated and last slashes; letters, digits and `-._~`
- * decoded, other characters as URLs write them. Upper and lower case differ. `/` for undefined and "".
+ * The path of a request's URL: without query and fragment, host, `.` and `..`, repeated and last slashes; letters,
+ * digits and `-._~` decoded, other characters as URLs write them. Upper and lower case differ. `/` for undefined and
+ * "".
  */
 export function pathOf(url: string | undefined): string {
   const target = url?.replace(/[?#].*$/s, "") ?? "";

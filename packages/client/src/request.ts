@@ -6,8 +6,8 @@ import type { Unit } from "./unit.ts";
 export type EntryValue = string | number | boolean;
 
 /**
- * Entries in the order in which the rules nest them. An object keeps the order of its keys, except that keys that are whole numbers come
- * first; use pairs for those.
+ * Entries in the order in which the rules nest them. An object keeps the order of its keys, except that keys that are
+ * whole numbers come first; use pairs for those.
  */
 export type Entries = Readonly<Record<string, EntryValue>> | readonly (readonly [key: string, value: EntryValue])[];
 

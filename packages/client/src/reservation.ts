@@ -1,6 +1,6 @@
 // A reservation: what was held for a call under way, and its one settlement. limiter.ts sends both.
 
-/// <reference lib="esnext.disposable" preserve="true" />
+// / <reference lib="esnext.disposable" preserve="true" />
 
 import type { Degraded } from "./decision.ts";
 import { checkWhole } from "./misuse.ts";
@@ -13,8 +13,8 @@ export interface ReserveRequest {
   /** The entries of one descriptor; `headgate explain` tells what it matches. */
   readonly entries: Entries;
   /**
-   * In units of the rule, or in the parts of a unit that its `per` names: a whole number up to 2^53 - 1. Absent or 0: the rule's `default`.
-   * An amount above the rule's `max` counts as `max`.
+   * In units of the rule, or in the parts of a unit that its `per` names: a whole number up to 2^53 - 1. Absent or 0:
+   * the rule's `default`. An amount above the rule's `max` counts as `max`.
    */
   readonly amount?: number;
   /** Must belong to this reservation alone. Default: a random UUID. */
@@ -25,8 +25,8 @@ export interface ReserveRequest {
 export interface ReserveAnswer {
   readonly allowed: boolean;
   /**
-   * What was paid: the amount within the rule's bounds, rounded up to whole units of the rule. 0 if the reservation was refused, is not
-   * limited, or got no answer.
+   * What was paid: the amount within the rule's bounds, rounded up to whole units of the rule. 0 if the reservation was
+   * refused, is not limited, or got no answer.
    */
   readonly reserved: number;
   /** What the limit with the least left still has; absent without an answer. */
@@ -43,9 +43,9 @@ export interface ReserveAnswer {
 /** The result of a settlement. */
 export interface Settlement {
   /**
-   * `settled`: the hold was replaced by what was used. `unknown`: there was no such hold any more, and what was used was charged.
-   * `already_settled`: an earlier settlement counts. `not_held`: the reservation was refused, and nothing was sent. `unanswered`: no server
-   * accepted it; settle again, or the hold expires by itself.
+   * `settled`: the hold was replaced by what was used. `unknown`: there was no such hold any more, and what was used
+   * was charged. `already_settled`: an earlier settlement counts. `not_held`: the reservation was refused, and nothing
+   * was sent. `unanswered`: no server accepted it; settle again, or the hold expires by itself.
    */
   readonly found: "settled" | "unknown" | "already_settled" | "not_held" | "unanswered";
   readonly remaining?: number;
@@ -53,14 +53,15 @@ export interface Settlement {
 }
 
 /**
- * A reservation, allowed or refused. Settle it once the call is over, however it ended. The first of `settle`, `cancel` and the end of a
- * `using` block counts; later ones have the same result, and send it again if no server had accepted it.
+ * A reservation, allowed or refused. Settle it once the call is over, however it ended. The first of `settle`, `cancel`
+ * and the end of a `using` block counts; later ones have the same result, and send it again if no server had accepted
+ * it.
  */
 export interface Reservation extends ReserveAnswer, Disposable, AsyncDisposable {
   readonly id: string;
   /**
-   * Settles at `used`, a whole number up to 2^53 - 1, which may be less or more than what was reserved. Rejects with a TypeError for any other
-   * number, and with a CheckFailure if no server accepted it and `onFailure` is "throw".
+   * Settles at `used`, a whole number up to 2^53 - 1, which may be less or more than what was reserved. Rejects with a
+   * TypeError for any other number, and with a CheckFailure if no server accepted it and `onFailure` is "throw".
    */
   settle(used: number): Promise<Settlement>;
   /** Gives back all that was reserved: settles at 0. */

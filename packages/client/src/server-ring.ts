@@ -1,4 +1,5 @@
-// The servers of one client: a channel for each, used in turn; skips servers out of reach. Knows nothing of rate limits.
+// The servers of one client: a channel for each, used in turn; skips servers out of reach. Knows nothing of rate
+// limits.
 
 import { type ChannelOptions, Client, connectivityState, credentials } from "@grpc/grpc-js";
 import { describeValue } from "./misuse.ts";
@@ -21,7 +22,9 @@ export interface Preference {
   readonly avoided?: string | undefined;
 }
 
-/** Consecutive failures after which other servers are preferred. If there is no other, the server is used all the same. */
+/**
+ * Consecutive failures after which other servers are preferred. If there is no other, the server is used all the same.
+ */
 const FAILURES_IN_ROW_MAX = 5;
 /** How long other servers are preferred. */
 const REST_MS = 1_000;
@@ -55,9 +58,9 @@ export class ServerRing {
   }
 
   /**
-   * The next connected server: `first`, if it is connected or is again within RECONNECT_MS_WAITED, else one that is not `avoided`, if there is
-   * one. If none is connected, waits while one may still connect; if none may, any: a call to it fails at once, and says why. Undefined if
-   * `deadlineMs` (since the epoch) passes meanwhile.
+   * The next connected server: `first`, if it is connected or is again within RECONNECT_MS_WAITED, else one that is not
+   * `avoided`, if there is one. If none is connected, waits while one may still connect; if none may, any: a call to it
+   * fails at once, and says why. Undefined if `deadlineMs` (since the epoch) passes meanwhile.
    */
   async pick(deadlineMs: number, { first, avoided }: Preference = {}): Promise<Server | undefined> {
     for (;;) {
@@ -158,8 +161,8 @@ function credentialsOf(tls: TlsOptions | undefined) {
   }
 }
 
-// A name with several addresses is spread over all of them. grpc-js by itself repeats only calls that no server has begun. It ignores a
-// time of 0 and an empty name.
+// A name with several addresses is spread over all of them. grpc-js by itself repeats only calls that no server has
+// begun. It ignores a time of 0 and an empty name.
 function channelOptions({ tls, keepaliveMs }: RingOptions): ChannelOptions {
   return {
     "grpc.service_config": JSON.stringify({ loadBalancingConfig: [{ round_robin: {} }] }),

@@ -1,4 +1,5 @@
-// Waiting for limits: a queue for each key. Only its head asks the service, and asks again after the wait that the service names.
+// Waiting for limits: a queue for each key. Only its head asks the service, and asks again after the wait that the
+// service names.
 
 import type { CheckDecision } from "./decision.ts";
 import { CheckFailure } from "./failure.ts";
@@ -51,7 +52,10 @@ export class Turns {
     this.#check = check;
   }
 
-  /** Waits behind the earlier calls of this key. Rejects with a WaitRefused, the signal's reason, or what the check rejects with. */
+  /**
+   * Waits behind the earlier calls of this key. Rejects with a WaitRefused, the signal's reason, or what the check
+   * rejects with.
+   */
   wait(key: string, request: CheckRequest, maxWaitMs: number, signal?: AbortSignal): Promise<CheckDecision> {
     return new Promise((resolve, reject) => {
       signal?.throwIfAborted();

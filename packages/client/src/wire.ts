@@ -13,8 +13,8 @@ const FIXED32 = 5;
 const VARINT_BYTES_MAX = 10;
 
 /**
- * The fields of a message by their numbers. As in proto3 an absent number is 0 and absent text is empty; of a repeated one the last counts.
- * Numbers above 2^53 are rounded, and eight-byte fields are read as doubles.
+ * The fields of a message by their numbers. As in proto3 an absent number is 0 and absent text is empty; of a repeated
+ * one the last counts. Numbers above 2^53 are rounded, and eight-byte fields are read as doubles.
  */
 export class Fields {
   readonly #numbers: number[] = [];
@@ -103,7 +103,10 @@ function bytesOf(value: FieldValue): Buffer {
   throw new Error("the answer is not of the form that was expected: a field has a number in the place of bytes");
 }
 
-/** Writes the fields of a message in the order in which they are added. Field numbers are 1 to 15, so a tag takes one byte. */
+/**
+ * Writes the fields of a message in the order in which they are added. Field numbers are 1 to 15, so a tag takes one
+ * byte.
+ */
 export class FieldWriter {
   readonly #parts: Buffer[] = [];
 

@@ -1,5 +1,5 @@
-// Writes a RateLimitRequest. The field numbers are those of proto/envoy/service/ratelimit/v3/rls.proto and what it imports. Separate from
-// request.ts, so that no declaration that callers see needs the types of Node.js.
+// Writes a RateLimitRequest. The field numbers are those of proto/envoy/service/ratelimit/v3/rls.proto and what it
+// imports. Separate from request.ts, so that no declaration that callers see needs the types of Node.js.
 
 import { checkMembers, checkType, checkWhole, describeValue } from "./misuse.ts";
 import {
@@ -46,7 +46,8 @@ const REQUEST_NAMES: readonly (keyof CheckRequest)[] = ["domain", "descriptors",
 const SETTING_NAMES = ["hits", "peek", "refund", "override"] as const;
 const DESCRIPTOR_NAMES: readonly (keyof FullDescriptor)[] = ["entries", ...SETTING_NAMES];
 
-// In the request's own field 0 means 1, so each descriptor of a peek has its own 0. A refund without hits gives back one.
+// In the request's own field 0 means 1, so each descriptor of a peek has its own 0. A refund without hits gives back
+// one.
 function writeDescriptor(input: DescriptorInput, request: CheckRequest): Buffer {
   const full = fullForm(input);
   const isRefund = full.refund ?? request.refund ?? false;

@@ -1,4 +1,5 @@
-// An accepted socket: first its preface, then its connection. Checks once a second what is overdue; nothing here runs for a single call.
+// An accepted socket: first its preface, then its connection. Checks once a second what is overdue; nothing here runs
+// for a single call.
 
 import type { Socket } from "node:net";
 import { Connection } from "./connection.ts";

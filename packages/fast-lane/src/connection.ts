@@ -1,5 +1,5 @@
-// One connection: its streams, when output goes to the socket, and how it ends. frame-intake.ts reads what the peer sends,
-// accepted-socket.ts looks for what is overdue.
+// One connection: its streams, when output goes to the socket, and how it ends. frame-intake.ts reads what the peer
+// sends, accepted-socket.ts looks for what is overdue.
 
 import type { Socket } from "node:net";
 import { ControlFrame, ControlFrameAllowances } from "./bounds.ts";
@@ -12,15 +12,15 @@ import { MICROS_PER_MILLI } from "./time.ts";
 /** Bytes of DATA that a peer may have under way on all its streams together (the connection's flow control window). */
 export const RECEIVE_WINDOW = 1_048_576;
 /**
- * Size of the header table that peers are asked to keep to. With twice as much every fourth call of a traced Envoy would need one field less,
- * and as many connections as are allowed would pass `headerTablesBytesMax`.
+ * Size of the header table that peers are asked to keep to. With twice as much every fourth call of a traced Envoy
+ * would need one field less, and as many connections as are allowed would pass `headerTablesBytesMax`.
  */
 const HEADER_TABLE_ASKED = 2_048;
 const DRAIN_PING = Buffer.from("draining", "latin1");
 
 /**
- * How far a connection is on its way to its end. `noticed`: the first GOAWAY is sent; `drained`: the second, which names the last stream;
- * `closed`: nothing more is read or sent, except for what was written before.
+ * How far a connection is on its way to its end. `noticed`: the first GOAWAY is sent; `drained`: the second, which
+ * names the last stream; `closed`: nothing more is read or sent, except for what was written before.
  */
 type State = "open" | "noticed" | "drained" | "closed";
 
@@ -47,7 +47,10 @@ export class Connection {
   closedUs = Number.POSITIVE_INFINITY;
   /** How long its calls may take after that. */
   graceUs = Number.POSITIVE_INFINITY;
-  /** Something was read, or written, since this was last set to false; and when our PING was sent that has no answer yet. */
+  /**
+   * Something was read, or written, since this was last set to false; and when our PING was sent that has no answer
+   * yet.
+   */
   hasRead = true;
   hasWritten = true;
   pingedUs = Number.POSITIVE_INFINITY;
@@ -110,7 +113,10 @@ export class Connection {
     this.server.noteTable(this, more);
   }
 
-  /** Sends the whole answer of a good call at once, and closes its stream. False if a window is too small: then nothing was sent. */
+  /**
+   * Sends the whole answer of a good call at once, and closes its stream. False if a window is too small: then nothing
+   * was sent.
+   */
   answer(stream: Stream, message: Uint8Array): boolean {
     if (!this.sender.answerAtOnce(stream, message)) return false;
     this.#finish(stream);
@@ -143,8 +149,8 @@ export class Connection {
   }
 
   /**
-   * Sends RST_STREAM; all of them are sent here. The peer has caused each of them, and this process may have worked for it, so each counts
-   * as a reset by the peer. The connection may be closed when this returns.
+   * Sends RST_STREAM; all of them are sent here. The peer has caused each of them, and this process may have worked for
+   * it, so each counts as a reset by the peer. The connection may be closed when this returns.
    */
   refuse(id: number, code: ErrorCode): void {
     this.streams.noteReset(id);
@@ -247,8 +253,9 @@ export class Connection {
   }
 
   /**
-   * Asks the peer to go. The first GOAWAY asks for no more streams. When everything that the peer sent before has been read, the second
-   * names the last stream that is served. The connection ends with its last stream, or after `graceMs` milliseconds.
+   * Asks the peer to go. The first GOAWAY asks for no more streams. When everything that the peer sent before has been
+   * read, the second names the last stream that is served. The connection ends with its last stream, or after `graceMs`
+   * milliseconds.
    */
   drain(graceMs: number): void {
     if (this.isClosed) return;

@@ -31,8 +31,8 @@ export interface RunningServer {
   /** Unary calls that wait for their answer. */
   inFlight(): number;
   /**
-   * Accepts no new connections and calls, lets calls under way finish, and cuts off what is left after `graceMs` milliseconds. Resolves
-   * when all is closed. A second call gets the same promise.
+   * Accepts no new connections and calls, lets calls under way finish, and cuts off what is left after `graceMs`
+   * milliseconds. Resolves when all is closed. A second call gets the same promise.
    */
   drain(graceMs: number): Promise<void>;
 }

@@ -1,5 +1,5 @@
-// What a connection's peer sends: bytes to frames, and each frame to the part that handles it. Streams are opened here; everything else
-// that happens to a connection is in connection.ts. other-frames.ts has the frames that most calls do without.
+// What a connection's peer sends: bytes to frames, each frame to the part that handles it. Streams are opened here; all
+// else that happens to a connection is in connection.ts. other-frames.ts has the frames that most calls do without.
 
 import { ControlFrame, type ControlFrameAllowances } from "./bounds.ts";
 import { type Connection, RECEIVE_WINDOW } from "./connection.ts";
@@ -293,13 +293,13 @@ function faultOfData(stream: Stream, isEnd: boolean): ErrorCode {
 
 /** Takes frames, in order. */
 interface FrameSink {
-  /** The payload is `bytes` from `start` to `end` (exclusive), valid until this returns. False stops the reading for good. */
+  /** The payload is `bytes` from `start` to before `end`, valid until this returns. False stops reading for good. */
   takeFrame(type: number, flags: number, streamId: number, bytes: Buffer, start: number, end: number): boolean;
 }
 
 /**
- * Cuts what a socket reads into frames. A frame that lies in one read is not copied; one that is spread over several is put together in a
- * buffer of its own size, however small the pieces are.
+ * Cuts what a socket reads into frames. A frame in one read is not copied; one that is spread over several is put
+ * together in a buffer of its own size, however small the pieces are.
  */
 export class FrameReader {
   readonly #sink: FrameSink;

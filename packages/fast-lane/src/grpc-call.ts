@@ -1,6 +1,6 @@
-// A gRPC call on its stream: the bytes of its request with their bounds, and its deadline. UnaryStream is a call with one answer; streamed-call.ts
-// has all others.
-// Invariant: all that is kept counts as `partialBytes` of its connection and of the server, until it is handled or the stream has closed.
+// A gRPC call on its stream: the bytes of its request with their bounds, and its deadline. UnaryStream is a call with
+// one answer; streamed-call.ts has all others. Invariant: all that is kept counts as `partialBytes` of its connection
+// and of the server, until it is handled or the stream has closed.
 
 import type { Connection } from "./connection.ts";
 import type { RequestHead } from "./header-blocks.ts";
@@ -138,8 +138,8 @@ export abstract class GrpcCall extends Stream {
   }
 
   /**
-   * Fails a call that has passed its deadline, up to a second late: callers keep their deadlines themselves. Fails one whose only message is
-   * not complete for `stallUs`, too; streams of messages may be silent for days.
+   * Fails a call that has passed its deadline, up to a second late: callers keep their deadlines themselves. Fails one
+   * whose only message is not complete for `stallUs`, too; streams of messages may be silent for days.
    */
   override look(nowUs: number, stallUs: number): void {
     if (this.deadlineUs <= nowUs) this.refuse(GrpcStatus.deadlineExceeded, "Deadline exceeded");
@@ -156,7 +156,10 @@ export abstract class GrpcCall extends Stream {
   }
 }
 
-/** Streams that must rest in the pool before one is used again, so that a handler's second reply is noticed, and not sent. */
+/**
+ * Streams that must rest in the pool before one is used again, so that a handler's second reply is noticed, and not
+ * sent.
+ */
 const RESTING_STREAMS = 256;
 const POOLED_STREAMS_MAX = 4_096;
 const NO_METHOD: UnaryMethod = { path: "", handler: { handle: () => undefined } };
@@ -211,8 +214,9 @@ export class UnaryCalls {
 }
 
 /**
- * `reading`: the request is not whole, or waits for the end of the turn; `handling`: the handler owes a reply; `answering`: it has
- * replied, or nothing was to be asked of it; `abandoned`: the stream has closed, and the handler still owes a reply.
+ * `reading`: the request is not whole, or waits for the end of the turn; `handling`: the handler owes a reply;
+ * `answering`: it has replied, or nothing was to be asked of it; `abandoned`: the stream has closed, and the handler
+ * still owes a reply.
  */
 type State = "idle" | "reading" | "handling" | "answering" | "abandoned";
 
@@ -265,8 +269,9 @@ class UnaryStream extends GrpcCall implements UnaryReply {
     if (this.gather(bytes, start, end) && isEnd && this.requireMessage()) this.#serveSoon(this.takeMessage());
   }
 
-  // After a pause of this process, calls and their cancellations lie in the sockets together, and a call that was served before all of it
-  // was read would be charged although its caller has cancelled it. So a call waits for the end of the turn in which it was read.
+  // After a pause of this process, calls and their cancellations lie in the sockets together, and a call that was
+  // served before all of it was read would be charged although its caller has cancelled it. So a call waits for the end
+  // of the turn in which it was read.
   #serveSoon(message: Buffer): void {
     this.#message = message;
     this.#calls.serveSoon(this);
@@ -307,7 +312,10 @@ class UnaryStream extends GrpcCall implements UnaryReply {
     return !this.isRemoteDone || this.answers.length > 0;
   }
 
-  /** A call whose deadline has passed is ended first: what is given back because nobody hears of it must not be answered after that. */
+  /**
+   * A call whose deadline has passed is ended first: what is given back because nobody hears of it must not be answered
+   * after that.
+   */
   get isGone(): boolean {
     if (this.connection !== undefined) this.look(this.server.nowUs(), Number.POSITIVE_INFINITY);
     return this.connection === undefined;

@@ -16,11 +16,17 @@ const MESSAGE_CHARS_MAX = 1_024;
 
 export const INVALID_TIMEOUT = "Invalid grpc-timeout; expected at most 8 digits and one of H, M, S, m, u, n";
 
-/** The only encoding that is accepted. A call of some hundred bytes gains nothing from compression, and 4 KB may decompress to 4 MB. */
+/**
+ * The only encoding that is accepted. A call of some hundred bytes gains nothing from compression, and 4 KB may
+ * decompress to 4 MB.
+ */
 export const TAKEN_ENCODING = "identity";
 export const COMPRESSED = `compressed messages are not accepted; expected grpc-encoding: ${TAKEN_ENCODING}`;
 
-/** Microseconds of a `grpc-timeout` such as `20m`, or NaN if it is invalid. Parsed by hand, because nearly every call has one. */
+/**
+ * Microseconds of a `grpc-timeout` such as `20m`, or NaN if it is invalid. Parsed by hand, because nearly every call
+ * has one.
+ */
 export function readTimeoutUs(value: string): number {
   const digits = value.length - 1;
   if (digits < 1 || digits > TIMEOUT_DIGITS_MAX) return Number.NaN;
@@ -40,7 +46,9 @@ export function isGrpcContent(value: string): boolean {
   return next === undefined || next === "+" || next === ";";
 }
 
-/** The message in the form of `grpc-message`: printable ASCII except `%` stays, all other bytes of its UTF-8 become %XX. */
+/**
+ * The message in the form of `grpc-message`: printable ASCII except `%` stays, all other bytes of its UTF-8 become %XX.
+ */
 export function percentEncoded(message: string): string {
   const text = message.length > MESSAGE_CHARS_MAX ? message.slice(0, MESSAGE_CHARS_MAX) : message;
   if (/^[ -$&-~]*$/.test(text)) return text;

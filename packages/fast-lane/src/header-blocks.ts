@@ -1,5 +1,5 @@
-// What the header blocks of requests mean: a call on bytes, another call that we serve, or why it is refused. Most come again, so they are
-// remembered. And the blocks of answers, which are made once and kept.
+// What the header blocks of requests mean: a call on bytes, another call that we serve, or why it is refused. Most come
+// again, so they are remembered. And the blocks of answers, which are made once and kept.
 
 import { GRPC_CONTENT, isGrpcContent, percentEncoded, readTimeoutUs, TAKEN_ENCODING } from "./grpc-headers.ts";
 import { HpackEncoder } from "./hpack/encoder.ts";
@@ -19,9 +19,9 @@ interface Slot {
 }
 
 /**
- * Remembers decoded blocks of all connections by their bytes and their table's generation: most clients send the same block with every
- * call. A block qualifies if decoding it leaves the header table unchanged, and is valid as long as the table stays unchanged. A block's hash
- * gives its slot; a new block replaces the old one there.
+ * Remembers decoded blocks of all connections by their bytes and their table's generation: most clients send the same
+ * block with every call. A block qualifies if decoding it leaves the header table unchanged, and is valid as long as
+ * the table stays unchanged. A block's hash gives its slot; a new block replaces the old one there.
  */
 export class HeaderMemory {
   readonly #slots: (Slot | undefined)[] = new Array(REMEMBERED_BLOCKS_MAX);
@@ -51,7 +51,10 @@ export class HeaderMemory {
     return undefined;
   }
 
-  /** Remembers the head of the block that `find` has just not found, if the block came before. True if the head is kept and must not change. */
+  /**
+   * Remembers the head of the block that `find` has just not found, if the block came before. True if the head is kept
+   * and must not change.
+   */
   remember(block: Buffer, start: number, end: number, generation: number, head: RequestHead): boolean {
     if (!this.#isAgain) return false;
     // Not from Node's pool: a slice keeps all 8 KB of it, which nothing would count.
@@ -83,7 +86,10 @@ export const Route = {
 export type Route = (typeof Route)[keyof typeof Route];
 
 const SLASH = 0x2f;
-/** The present version has 55; a later one may have more. A longer one counts as none, because each waiting call keeps its own. */
+/**
+ * The present version has 55; a later one may have more. A longer one counts as none, because each waiting call keeps
+ * its own.
+ */
 const TRACEPARENT_CHARS_MAX = 256;
 
 /** What the headers of a request say; filled by `readHead`. */
@@ -126,7 +132,10 @@ export interface KnownMethods {
   readonly others: ReadonlyMap<string, StreamMethod>;
 }
 
-/** Reads the fields of a request into `head`. RFC 9113, section 8, says what is malformed. Values that nothing reads are not checked. */
+/**
+ * Reads the fields of a request into `head`. RFC 9113, section 8, says what is malformed. Values that nothing reads are
+ * not checked.
+ */
 export function readHead(list: HeaderList, known: KnownMethods, head: RequestHead): void {
   head.clear();
   let seen = 0;
@@ -193,7 +202,8 @@ function readField(nameId: NameId, value: string, head: RequestHead): boolean {
     case NameId.host:
       return value !== "";
     case NameId.traceparent:
-      // Several count as none, as W3C Trace Context says. grpc-js has the same result, because it joins them to one text.
+      // Several count as none, as W3C Trace Context says. grpc-js has the same result, because it joins them to one
+      // text.
       head.traceparent = head.traceparent === undefined && value.length <= TRACEPARENT_CHARS_MAX ? value : "";
       return true;
     case NameId.refused:

@@ -1,5 +1,5 @@
-// What all connections of a fast lane share: options, bounds and counters, the time of the turn, and what is bounded for all of them
-// together.
+// What all connections of a fast lane share: options, bounds and counters, the time of the turn, and what is bounded
+// for all of them together.
 
 import { type Bounds, DEFAULT_BOUNDS, ServerCounts } from "./bounds.ts";
 import { HeaderMemory, type KnownMethods, RequestHead } from "./header-blocks.ts";
@@ -49,7 +49,10 @@ export class Http2Server {
   readonly connections = new Set<OpenConnection>();
   readonly chunks = new ChunkPool();
   readonly turns = new StreamTurns();
-  /** The fields that are decoded now, of any connection, their text, and what they say. `head` is replaced when it is remembered. */
+  /**
+   * The fields that are decoded now, of any connection, their text, and what they say. `head` is replaced when it is
+   * remembered.
+   */
   readonly headerList = new HeaderList();
   readonly headerScratch: Buffer;
   head = new RequestHead();
@@ -99,7 +102,10 @@ export class Http2Server {
     return this.options.clock.nowUs();
   }
 
-  /** Adds to the sum of unread output. Beyond its bound connections end, those first that have left theirs unread longest. */
+  /**
+   * Adds to the sum of unread output. Beyond its bound connections end, those first that have left theirs unread
+   * longest.
+   */
   noteUnread(bytes: number): void {
     const { unreadBytesTotalMax: max } = this.bounds;
     this.unreadBytes += bytes;
@@ -111,8 +117,8 @@ export class Http2Server {
   }
 
   /**
-   * Adds to the bytes that are kept of requests. Beyond their bound other connections end, those first whose requests have been unfinished
-   * longest: honest ones need milliseconds. False if `connection` itself holds what is too much.
+   * Adds to the bytes that are kept of requests. Beyond their bound other connections end, those first whose requests
+   * have been unfinished longest: honest ones need milliseconds. False if `connection` itself holds what is too much.
    */
   notePartial(connection: OpenConnection, bytes: number): boolean {
     const { partialBytesTotalMax: max } = this.bounds;
@@ -125,7 +131,10 @@ export class Http2Server {
     return this.partialBytes <= max;
   }
 
-  /** Adds to the bytes of header tables. Beyond their bound other connections end, those first that have been silent longest. */
+  /**
+   * Adds to the bytes of header tables. Beyond their bound other connections end, those first that have been silent
+   * longest.
+   */
   noteTable(connection: OpenConnection, bytes: number): void {
     const { headerTablesBytesMax: max } = this.bounds;
     this.tableBytes += bytes;

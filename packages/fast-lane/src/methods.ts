@@ -1,5 +1,5 @@
-// What is served: methods and their handlers, all on bytes. A unary method has a way of its own, which makes no object per call. All others
-// take messages one by one and answer any number of times.
+// What is served: methods and their handlers, all on bytes. A unary method has a way of its own, which makes no object
+// per call. All others take messages one by one and answer any number of times.
 
 /** The status codes of gRPC. */
 export const GrpcStatus = {
@@ -38,8 +38,8 @@ export interface UnaryMethod {
 
 export interface UnaryHandler {
   /**
-   * Answers one call through `reply`, before it returns or later. `message` is valid only until this returns. `deadlineUs` is in microseconds
-   * of the server's clock, or Infinity. If this throws, the caller gets INTERNAL.
+   * Answers one call through `reply`, before it returns or later. `message` is valid only until this returns.
+   * `deadlineUs` is in microseconds of the server's clock, or Infinity. If this throws, the caller gets INTERNAL.
    */
   handle(message: Buffer, deadlineUs: number, reply: UnaryReply): void;
 }
@@ -64,8 +64,8 @@ export interface StreamMethod {
   /** True if the caller sends a stream of requests, false if it sends one. */
   readonly takesMany: boolean;
   /**
-   * Takes the request; or each of a stream and then, when the caller has sent all, undefined. It is given the next one when its answers so
-   * far have gone out. If it throws, the caller gets INTERNAL.
+   * Takes the request; or each of a stream and then, when the caller has sent all, undefined. It is given the next one
+   * when its answers so far have gone out. If it throws, the caller gets INTERNAL.
    */
   readonly handle: (request: Buffer | undefined, call: StreamCall) => void;
 }
@@ -74,11 +74,16 @@ export interface StreamMethod {
 export interface StreamCall {
   /** Answers that wait for the caller to read. */
   readonly unread: number;
-  /** Sends one more message, or keeps a copy until the caller reads it. A caller that lets too much wait loses the call. */
+  /**
+   * Sends one more message, or keeps a copy until the caller reads it. A caller that lets too much wait loses the call.
+   */
   answer(message: Uint8Array): void;
   /** Ends the call after its answers, with OK unless another status is given. */
   end(status?: CallStatus): void;
-  /** Calls `listener` whenever the last answer that waited has gone out: for handlers that send more than a caller may read. */
+  /**
+   * Calls `listener` whenever the last answer that waited has gone out: for handlers that send more than a caller may
+   * read.
+   */
   onRead(listener: () => void): void;
   /** Calls `listener` when the call is over: ended, cancelled, past its deadline, or its connection gone. */
   onOver(listener: () => void): void;

@@ -136,7 +136,10 @@ export class ControlFrames {
 
 const NOTHING = Buffer.alloc(0);
 
-/** Takes a whole block: `bytes` from `start` to `end` (exclusive), valid until this returns, and whether it ends its stream. */
+/**
+ * Takes a whole block: `bytes` from `start` to `end` (exclusive), valid until this returns, and whether it ends its
+ * stream.
+ */
 type BlockSink = (streamId: number, isEnd: boolean, bytes: Buffer, start: number, end: number) => void;
 
 /** Puts header blocks together from HEADERS and CONTINUATION frames, without padding and priority. */

@@ -1,5 +1,5 @@
-// The sending half of a connection: answers and control frames, in the order in which they may go, within the peer's windows. A stream
-// keeps what has to wait for a window, or for the socket.
+// The sending half of a connection: answers and control frames, in the order in which they may go, within the peer's
+// windows. A stream keeps what has to wait for a window, or for the socket.
 
 import type { Socket } from "node:net";
 import { OK_TRAILERS_BYTES_MAX, ResponseBlocks } from "./header-blocks.ts";
@@ -29,7 +29,9 @@ export class Sender {
   streamWindow = WINDOW_DEFAULT;
   /** Streams that have something to send and wait for a window. */
   readonly blocked = new Set<Stream>();
-  /** Blocked streams that wait for the connection's window or output, in their order; only these continue when it grows. */
+  /**
+   * Blocked streams that wait for the connection's window or output, in their order; only these continue when it grows.
+   */
   readonly held = new Set<Stream>();
   readonly #unreadBytesPause: number;
 
@@ -64,7 +66,9 @@ export class Sender {
     return true;
   }
 
-  /** Sends the answers that wait on a stream, as far as the peer allows, and then its end. True if the stream has ended. */
+  /**
+   * Sends the answers that wait on a stream, as far as the peer allows, and then its end. True if the stream has ended.
+   */
   send(stream: Stream): boolean {
     const { answers } = stream;
     if (answers.length > 0 && !stream.hasHead) {
@@ -212,9 +216,9 @@ export class ChunkPool {
 }
 
 /**
- * The output of one socket: frames are written into chunks, which are handed to the socket once a turn. A chunk belongs to the socket
- * until the socket calls back, and is reused only after that. While the socket is behind, only full chunks are handed over: otherwise a
- * peer that reads slowly would hold a whole chunk for every few bytes.
+ * The output of one socket: frames are written into chunks, which are handed to the socket once a turn. A chunk belongs
+ * to the socket until the socket calls back, and is reused only after that. While the socket is behind, only full
+ * chunks are handed over: otherwise a peer that reads slowly would hold a whole chunk for every few bytes.
  */
 export class Output {
   readonly #socket: Socket;

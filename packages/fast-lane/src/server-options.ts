@@ -23,7 +23,10 @@ export interface ServerOptions extends Partial<Settings> {
 export interface Settings {
   readonly clock: Clock;
   readonly observer: Observer;
-  /** Age at which a connection is asked to go, varied by up to a tenth, so that load moves. In milliseconds; Infinity: never. */
+  /**
+   * Age at which a connection is asked to go, varied by up to a tenth, so that load moves. In milliseconds; Infinity:
+   * never.
+   */
   readonly maxConnectionAgeMs: number;
   /** How long the calls of such a connection may take to finish, in milliseconds. */
   readonly maxConnectionAgeGraceMs: number;
@@ -43,7 +46,10 @@ export interface Settings {
 
 /** Certificates of a server, which may change. */
 export interface Certificates {
-  /** What is in force, for node:tls: `key`, `cert`; with `ca`, `requestCert` and `rejectUnauthorized` clients must show one, too. */
+  /**
+   * What is in force, for node:tls: `key`, `cert`; with `ca`, `requestCert` and `rejectUnauthorized` clients must show
+   * one, too.
+   */
   readonly options: TlsOptions;
   /** Calls `listener` with what is in force now and after each change. */
   subscribe?(listener: (options: TlsOptions) => void): void;

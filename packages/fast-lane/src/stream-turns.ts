@@ -1,5 +1,6 @@
-// Shares the time that calls with streams take: a request of 7 bytes may have an answer of 20 KB, and one read of a socket may
-// hold thousands. Each turn of the event loop handles a few, one for each connection in turn, so a connection with many delays only itself.
+// Shares the time that calls with streams take: a request of 7 bytes may have an answer of 20 KB, and one read of a
+// socket may hold thousands. Each turn of the event loop handles a few, one for each connection in turn, so a
+// connection with many delays only itself.
 
 /** A call with something to do. */
 interface TurnTaker {

@@ -1,4 +1,5 @@
-// The parts that all kinds of streams share: windows, answers that wait, the end. And the table of a connection's streams.
+// The parts that all kinds of streams share: windows, answers that wait, the end. And the table of a connection's
+// streams.
 
 import type { CallStatus } from "./methods.ts";
 import { protocolError } from "./protocol.ts";
@@ -20,7 +21,10 @@ export abstract class Stream {
   received = 0;
   /** The peer has sent END_STREAM. */
   isRemoteDone = false;
-  /** The check that first saw it wait for its peer, in microseconds; 0 before, and after progress. Checks run about once a second. */
+  /**
+   * The check that first saw it wait for its peer, in microseconds; 0 before, and after progress. Checks run about once
+   * a second.
+   */
   starvedUs = 0;
   /** Whether the headers of the answer were sent. */
   hasHead = false;
@@ -32,7 +36,9 @@ export abstract class Stream {
 
   /** True if only the peer can end it: the request is not whole, or the answer waits for a window. */
   abstract get waitsForPeer(): boolean;
-  /** Takes part of the body, from `start` to `end` (exclusive), valid until this returns. `isEnd`: it was the last part. */
+  /**
+   * Takes part of the body, from `start` to `end` (exclusive), valid until this returns. `isEnd`: it was the last part.
+   */
   abstract takeData(bytes: Buffer, start: number, end: number, isEnd: boolean): void;
   /** The stream has ended. Nothing may be sent on it. Called once. */
   abstract closed(): void;
@@ -69,8 +75,8 @@ export abstract class Stream {
 const RECENT_RESETS = 64;
 
 /**
- * The open streams of a connection. A unary call mostly opens and ends within one read, with no other stream's frames between: the newest
- * stream is kept apart, so that such calls never enter the map.
+ * The open streams of a connection. A unary call mostly opens and ends within one read, with no other stream's frames
+ * between: the newest stream is kept apart, so that such calls never enter the map.
  */
 export class StreamTable {
   readonly #older = new Map<number, Stream>();
@@ -100,7 +106,10 @@ export class StreamTable {
     else this.#older.delete(stream.id);
   }
 
-  /** Throws for a frame on a stream that was never opened. One for a stream that is gone may have been under way when we closed it. */
+  /**
+   * Throws for a frame on a stream that was never opened. One for a stream that is gone may have been under way when we
+   * closed it.
+   */
   requireOpened(id: number): void {
     if (id > this.lastId || id % 2 === 0) throw protocolError("a frame on a stream that was never opened");
   }

@@ -1,6 +1,6 @@
-// A call with streams of messages, on its HTTP/2 stream.
-// Invariants: a request is handled in a turn (stream-turns.ts), and never while an answer waits for the peer; the peer gets window back for
-// what is handled, or is not a whole message yet.
+// A call with streams of messages, on its HTTP/2 stream. Invariants: a request is handled in a turn (stream-turns.ts),
+// and never while an answer waits for the peer; the peer gets window back for what is handled, or is not a whole
+// message yet.
 
 import type { Connection } from "./connection.ts";
 import { GrpcCall } from "./grpc-call.ts";

@@ -1,4 +1,5 @@
-// Requests a page behind a limiting proxy such as Envoy: 429 is a refusal; 401, 403 and 5xx are no answer; all else is a grant.
+// Requests a page behind a limiting proxy such as Envoy: 429 is a refusal; 401, 403 and 5xx are no answer; all else is
+// a grant.
 
 import type { Answer, Asked, Lost, Told } from "./call.ts";
 

@@ -58,7 +58,9 @@ export function assess(plan: Plan, { calls: all, faults, startMs, name }: Run) {
   };
 }
 
-/** Where most answers name their limit, a page without one was let pass by the proxy: such a call counts as unanswered. */
+/**
+ * Where most answers name their limit, a page without one was let pass by the proxy: such a call counts as unanswered.
+ */
 function setUndecidedAside(calls: readonly Call[]): readonly Call[] {
   const answered = calls.flatMap(({ answer }) => (answer.outcome === "lost" ? [] : [answer]));
   const isUnnamed = ({ told }: Answer) => told.every(({ quota }) => quota === undefined);
@@ -129,7 +131,10 @@ function limitReport(group: Group, fit: Fit, { phaseMs, wrongRefusals: allWrong 
   };
 }
 
-/** Hits that an exact limiter would grant: at the most deciding at sending, from a full limit; at the least at receiving, from an empty one. */
+/**
+ * Hits that an exact limiter would grant: at the most deciding at sending, from a full limit; at the least at
+ * receiving, from an empty one.
+ */
 function grantedBy({ keys, limit, isFresh }: Group, fit: Fit, phaseMs: number, bound: Bound): number {
   const algorithm = fit.algorithms[0] as Algorithm;
   const quota = quotaOf(limit) + (bound === "least" ? 1 : -1) * limit.tolerance;

@@ -27,7 +27,10 @@ export function randomBy(seed: number): () => number {
   };
 }
 
-/** All calls in the order of their times. `startMs`: when the run begins, in ms since the Unix epoch; windows have their edges by it. */
+/**
+ * All calls in the order of their times. `startMs`: when the run begins, in ms since the Unix epoch; windows have their
+ * edges by it.
+ */
 export function drawCalls(plan: Plan, startMs: number): Planned[] {
   const callers = plan.kinds.map(callersOf);
   const all = callers.reduce((sum, number) => sum + number, 0);

@@ -1,5 +1,5 @@
-// Judges all limits of a plan together, and finds what the plan doesn't say: how far the service's clock, which begins windows, is from
-// this machine's, and which algorithm counts.
+// Judges all limits of a plan together, and finds what the plan doesn't say: how far the service's clock, which begins
+// windows, is from this machine's, and which algorithm counts.
 
 import type { Call } from "./call.ts";
 import { judge, type Statement, type Use } from "./judge.ts";
@@ -32,7 +32,10 @@ const APART_MS_MAX = 60_000;
 /** Most cells that are judged, times calls. */
 const WORK_MAX = 10_000_000;
 
-/** Tries this machine's clock first, then halves the range of possible clocks while a part has no fault, the nearest part first. */
+/**
+ * Tries this machine's clock first, then halves the range of possible clocks while a part has no fault, the nearest
+ * part first.
+ */
 export function fitLimits(groups: readonly Group[]): Fits {
   const windows = groups.filter(({ limit }) => algorithmsOf(limit).some(hasEdges)).map(({ limit }) => limit.windowMs);
   const apartMs = windows.reduce(leastCommonMultiple, windows.length === 0 ? 0 : 1);

@@ -1,5 +1,6 @@
-// Judges the calls of one caller against one limit. When a service decided is known only to lie between sending and receiving, so two
-// meters bound what was used: a grant is wrong if even the least use had no room for it, a refusal if even the most use had room.
+// Judges the calls of one caller against one limit. When a service decided is known only to lie between sending and
+// receiving, so two meters bound what was used: a grant is wrong if even the least use had no room for it, a refusal if
+// even the most use had room.
 
 import type { Call, Told } from "./call.ts";
 import { type Algorithm, type Limit, quotaOf } from "./limit.ts";

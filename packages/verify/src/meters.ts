@@ -1,6 +1,6 @@
-// What one caller has used of a limit, bounded from one side. Of each caller judge.ts keeps two meters: the `least` that can be used,
-// in which payments come as early as they can, and the `most`, in which they come as late as they can. Times are in milliseconds and
-// never decrease.
+// What one caller has used of a limit, bounded from one side. Of each caller judge.ts keeps two meters: the `least`
+// that can be used, in which payments come as early as they can, and the `most`, in which they come as late as they
+// can. Times are in milliseconds and never decrease.
 
 import type { Algorithm, Limit } from "./limit.ts";
 

@@ -1,4 +1,5 @@
-// What to verify: kinds of calls with the limits they pay, servers, faults. A `*` in a value stands for a caller's name.
+// What to verify: kinds of calls with the limits they pay, servers, faults. A `*` in a value stands for a caller's
+// name.
 
 import type { Entry } from "./call.ts";
 import type { Limit } from "./limit.ts";

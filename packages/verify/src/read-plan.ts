@@ -12,7 +12,10 @@ const PLAN_FIELDS = "servers http cert key domain for seed refunds limits global
 const ENTRIES = /^[^=,]+=[^,]*(?:,[^=,]+=[^,]*)*$/;
 const LIMIT_FIELDS = ["limit", "burst", "algorithm", "tolerance"];
 
-/** The plan of a file's text or of its fields, or all that is wrong with it. `seed`: unless it has one. Throws for text that is no YAML. */
+/**
+ * The plan of a file's text or of its fields, or all that is wrong with it. `seed`: unless it has one. Throws for text
+ * that is no YAML.
+ */
 export function readPlan(plan: string | object, seed: number): Plan | readonly string[] {
   const reader = new Reader();
   const read = reader.plan(typeof plan === "string" ? parse(plan) : plan, seed);
@@ -69,7 +72,10 @@ class Reader {
     return { ...this.#limit(fields, "global"), countsHits: count === "hits" };
   }
 
-  /** A limit with its entries, or a list of those: descriptors of one call. The same entries again are a further limit on them. */
+  /**
+   * A limit with its entries, or a list of those: descriptors of one call. The same entries again are a further limit
+   * on them.
+   */
   #kind(value: unknown, where: string, isHttp: boolean): PlannedKind {
     const descriptors = new Map<string, { readonly entries: readonly Entry[]; readonly limits: Limit[] }>();
     for (const one of Array.isArray(value) ? value : [value]) {
@@ -85,7 +91,9 @@ class Reader {
     return { descriptors: [...descriptors.values()] };
   }
 
-  /** Calls with the same entries pay the same bucket, unless each caller has its own: they must name the same limits. */
+  /**
+   * Calls with the same entries pay the same bucket, unless each caller has its own: they must name the same limits.
+   */
   #checkShared(kinds: readonly PlannedKind[]): void {
     const known = new Map<string, string>();
     for (const { entries, limits } of kinds.flatMap(({ descriptors }) => descriptors)) {

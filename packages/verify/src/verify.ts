@@ -1,5 +1,5 @@
-// The exports of "@headgate/verify": verifies limits through a whole deployment. It knows limits only from the plan, and judges any service
-// that speaks Envoy's protocol.
+// The exports of "@headgate/verify": verifies limits through a whole deployment. It knows limits only from the plan,
+// and judges any service that speaks Envoy's protocol.
 
 import { openGrpc } from "./ask-grpc.ts";
 import { openHttp } from "./ask-http.ts";

@@ -1,9 +1,10 @@
-// Calendar window: one count per calendar window. The limit brings the ends of windows by this process's time zone data. The
-// state keeps the end that its window began with, so that processes with other zone data count in the same window. The same
-// algorithm is in lua/calendar_window.lua; test/property/agreement.ts keeps them equal.
+// Calendar window: one count per calendar window. The limit brings the ends of windows by this process's time zone
+// data. The state keeps the end that its window began with, so that processes with other zone data count in the same
+// window. The same algorithm is in lua/calendar_window.lua; test/property/agreement.ts keeps them equal.
 //
-// In BucketState, `atUs` is the time of the window's first hit, and `previous` the whole seconds from the second of `atUs` to the
-// end of the window. A payment of an earlier window is older than `atUs`, so it is never given back to this window.
+// In BucketState, `atUs` is the time of the window's first hit, and `previous` the whole seconds from the second of
+// `atUs` to the end of the window. A payment of an earlier window is older than `atUs`, so it is never given back to
+// this window.
 
 import { invariant } from "../../base/invariant.ts";
 import { divideDown, MICROS_PER_SECOND } from "../../base/units.ts";
@@ -16,8 +17,8 @@ import type { BucketState, Step } from "./working-bucket.ts";
 const SKEW_US_MAX = 10 * MICROS_PER_SECOND;
 
 /**
- * The largest shift of an edge that a change of zone can cause: from UTC-12 to UTC+14. A state whose end is later than the limit's
- * end by more gets the limit's end; its count stays.
+ * The largest shift of an edge that a change of zone can cause: from UTC-12 to UTC+14. A state whose end is later than
+ * the limit's end by more gets the limit's end; its count stays.
  */
 const EDGE_SKEW_US_MAX = 26 * 3_600 * MICROS_PER_SECOND;
 
@@ -57,8 +58,8 @@ function clear(state: BucketState, limit: Limit, nowUs: number): void {
 }
 
 /**
- * Has room while count + cost <= amount in the state's window. Grants at most `amount` per window; where processes disagree about
- * an edge, the time between both edges may be a window of its own.
+ * Has room while count + cost <= amount in the state's window. Grants at most `amount` per window; where processes
+ * disagree about an edge, the time between both edges may be a window of its own.
  */
 export const calendarWindow: Step<BucketState> = {
   ...windowSteps,

@@ -1,10 +1,10 @@
-// The lowest debt of a token bucket since each payment. A payment can be given back up to that lowest debt: without the payment,
-// debt would have been lower by its cost ever since, and debt does not fall below zero. Between two payments debt only falls, so
-// the lowest values are those just before payments. lua/holds.lua has the same arithmetic.
+// The lowest debt of a token bucket since each payment. A payment can be given back up to that lowest debt: without the
+// payment, debt would have been lower by its cost ever since, and debt does not fall below zero. Between two payments
+// debt only falls, so the lowest values are those just before payments. lua/holds.lua has the same arithmetic.
 
 /**
- * Most lows that are kept. Each hold that is opened while debt rises needs one. Beyond the bound the two nearest lows become one
- * with the lower value, so that less is given back.
+ * Most lows that are kept. Each hold that is opened while debt rises needs one. Beyond the bound the two nearest lows
+ * become one with the lower value, so that less is given back.
  */
 const LOWS_MAX = 64;
 

@@ -1,5 +1,5 @@
-// Fixed window: one count per clock-aligned window. Windows are aligned to the Unix epoch, so all processes and all stores agree on
-// them. Sliding and calendar windows share what is exported here.
+// Fixed window: one count per clock-aligned window. Windows are aligned to the Unix epoch, so all processes and all
+// stores agree on them. Sliding and calendar windows share what is exported here.
 
 import { AMOUNT_MAX, divideDown } from "../../base/units.ts";
 import type { Limit } from "../domain/limit.ts";
@@ -12,7 +12,9 @@ export function windowStartUs(limit: Limit, atUs: number, shiftUs = 0): number {
   return divideDown(atUs + shiftUs, windowUs) * windowUs - shiftUs;
 }
 
-/** Moves a state of a later window to the current one if it is further ahead of now than skewMaxUs; true if it moved it. */
+/**
+ * Moves a state of a later window to the current one if it is further ahead of now than skewMaxUs; true if it moved it.
+ */
 export function redateIfTooLate(state: BucketState, limit: Limit, startUs: number, nowUs: number): boolean {
   if (state.atUs <= nowUs + skewMaxUs(limit)) return false;
   state.atUs = startUs;
@@ -73,9 +75,9 @@ export const windowSteps = {
 };
 
 /**
- * Has room while count + cost <= amount in the clock-aligned window that contains now.
- * Grants at most `amount` per aligned window, so up to twice `amount` around a boundary. If the clock is set, a count moves to the window
- * that then contains now, unless its own window had ended before that one began.
+ * Has room while count + cost <= amount in the clock-aligned window that contains now. Grants at most `amount` per
+ * aligned window, so up to twice `amount` around a boundary. If the clock is set, a count moves to the window that then
+ * contains now, unless its own window had ended before that one began.
  */
 export const fixedWindow: Step<BucketState> = {
   ...windowSteps,

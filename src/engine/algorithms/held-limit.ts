@@ -22,7 +22,10 @@ export function numbersOfLimit(limit: Limit): LimitNumbers {
   return [algorithm, isConcurrent ? 1 : 0, holdSeconds, windowSeconds, amount, startUs, endUs, nextEndUs];
 }
 
-/** A limit with these numbers, for a store alone: without a policy or names of its own, and with no other edges than these. */
+/**
+ * A limit with these numbers, for a store alone: without a policy or names of its own, and with no other edges than
+ * these.
+ */
 export function limitOfNumbers(numbers: LimitNumbers): Limit {
   const [algorithm, isConcurrent, holdSeconds, windowSeconds, amount, burst, debtMax, nextEndUs] = numbers;
   const hasCalendar = algorithm === Algorithm.calendarWindow;

@@ -1,5 +1,6 @@
-// The live holds (payments that wait for their settlement) of each bucket, and the ids of settled ones. holds.ts applies holds to their buckets;
-// the tables are in hold-tables.ts. A bucket's holds are a list, those that end soonest first.
+// The live holds (payments that wait for their settlement) of each bucket, and the ids of settled ones. holds.ts
+// applies holds to their buckets; the tables are in hold-tables.ts. A bucket's holds are a list, those that end soonest
+// first.
 
 import { Reserved } from "../../base/reserved.ts";
 import { MICROS_PER_TOKEN } from "../../base/units.ts";
@@ -9,7 +10,10 @@ import type { LimitStats } from "../domain/stats.ts";
 import { DebtLows } from "./debt-lows.ts";
 import { HeldBuckets, LiveHolds, SettledIds } from "./hold-tables.ts";
 
-/** Most holds that end in one step, in all its buckets together; the rest ends in later steps. lua/holds.lua has the same bound. */
+/**
+ * Most holds that end in one step, in all its buckets together; the rest ends in later steps. lua/holds.lua has the
+ * same bound.
+ */
 const ENDINGS_PER_STEP = 32;
 /** Most settled ids for so many live holds. Beyond it, the one settled longest ago is dropped, even before its time. */
 const HOLDS_PER_SETTLED_ID = 10;
@@ -165,7 +169,10 @@ export class HoldBook {
     this.#buckets.stats[row] = stats;
   }
 
-  /** Adds a hold, whose id belongs to no hold that has not ended. All holds of the bucket are counted in `stats` from now on. */
+  /**
+   * Adds a hold, whose id belongs to no hold that has not ended. All holds of the bucket are counted in `stats` from
+   * now on.
+   */
   add(bucket: KeyHash, limit: Limit, stats: LimitStats, hold: Omit<KeptHold, "payment">): void {
     const holds = this.#bucketOf(bucket, limit);
     this.countIn(holds, stats);
@@ -192,7 +199,10 @@ export class HoldBook {
     return all;
   }
 
-  /** Calls `each` for them. `id`: the bytes of the hold's id, which are only valid now; for thousands of holds, strings would take long. */
+  /**
+   * Calls `each` for them. `id`: the bytes of the hold's id, which are only valid now; for thousands of holds, strings
+   * would take long.
+   */
   eachLive({ row }: BucketHolds, each: (hold: Hold, id: Uint8Array) => void): void {
     for (let hold = this.#buckets.first[row] as number; hold !== 0; hold = this.#holds.after[hold] as number) {
       each(this.#holdAt(hold), this.#holds.idBytesOf(hold));
@@ -233,8 +243,8 @@ export class HoldBook {
   }
 
   /**
-   * Searches the next buckets for one whose first hold has ended, so that holds end even if no call asks. Returns the limit that opened
-   * its last hold, and writes its hash; undefined if there is none among them.
+   * Searches the next buckets for one whose first hold has ended, so that holds end even if no call asks. Returns the
+   * limit that opened its last hold, and writes its hash; undefined if there is none among them.
    */
   nextEnded(nowUs: number, into: KeyHash): Limit | undefined {
     const { made } = this.#buckets;

@@ -1,5 +1,5 @@
-// The tables of a HoldBook: buckets with live holds, these holds, and ids that were settled. A table has an array for each of its fields, with
-// room for the most rows that there may be; rows that were never used take no memory. Rows are numbered from 1, and 0 is none.
+// The tables of a HoldBook: buckets with live holds, these holds, and settled ids. A table has an array for each field,
+// with room for the most rows; rows that were never used take no memory. Rows are numbered from 1, and 0 is none.
 
 import { InvariantError } from "../../base/invariant.ts";
 import type { Reserved } from "../../base/reserved.ts";
@@ -311,7 +311,7 @@ function hashOfId(bucket: number, id: string): number {
   return hashBucketKey(id) ^ Math.imul(bucket, 0x9e3779b1);
 }
 
-/** The ids that were settled, each under its bucket's hash, until they may be forgotten. The rows are a ring, in the order of settlement. */
+/** Settled ids, each under its bucket's hash, until they may be forgotten. Rows are a ring, in order of settlement. */
 export class SettledIds {
   readonly #rowsMax: number;
   readonly #chains: Chains;
@@ -339,7 +339,7 @@ export class SettledIds {
     return row === 0 ? 0 : (this.#forgetAtUs[row] as number);
   }
 
-  /** Adds the id, or replaces it. Drops at most `dropsMax` of the oldest that may be forgotten, or one if there is no room. */
+  /** Adds the id, or replaces it. Drops the oldest that may be forgotten, at most `dropsMax`, or one without room. */
   add(bucket: KeyHash, id: string, nowUs: number, forgetAtUs: number, dropsMax: number): void {
     const known = this.#find(bucket, id);
     if (known !== 0) this.#empty(known);

@@ -1,6 +1,6 @@
-// Applies holds to their buckets. A payment on a limit with holds waits for its settlement, which corrects it to what was used. A
-// hold that is not settled in time is given back as of the moment of its end, however late the end is noticed. lua/holds.lua does
-// the same in Redis; test/property/agreement.ts keeps them equal.
+// Applies holds to their buckets. A payment on a limit with holds waits for its settlement, which corrects it to what
+// was used. A hold that is not settled in time is given back as of the moment of its end, however late the end is
+// noticed. lua/holds.lua does the same in Redis; test/property/agreement.ts keeps them equal.
 
 import { MICROS_PER_SECOND, MICROS_PER_TOKEN } from "../../base/units.ts";
 import { Algorithm, type Limit } from "../domain/limit.ts";
@@ -11,12 +11,16 @@ import type { BucketAccess, WorkingBucket } from "./working-bucket.ts";
 
 /** Shortest wait in a refusal by `concurrent`, unless the next hold ends sooner. */
 const WAIT_US_MIN = MICROS_PER_SECOND;
-/** Holds that the wait of a refusal takes into account; if they make no room, it is the end of the next one. lua/holds.lua has the same. */
+/**
+ * Holds that the wait of a refusal takes into account; if they make no room, it is the end of the next one.
+ * lua/holds.lua has the same.
+ */
 const LOOKS_MAX = 4;
 
 /**
- * Opens a bucket with holds and brings it to `nowUs`. Holds that have ended are given back, each as of the time of its end. True if
- * a kept bucket's date was moved to now or its holds have ended. The bucket of `concurrent` is kept nowhere: its use is its number of live holds.
+ * Opens a bucket with holds and brings it to `nowUs`. Holds that have ended are given back, each as of the time of its
+ * end. True if a kept bucket's date was moved to now or its holds have ended. The bucket of `concurrent` is kept
+ * nowhere: its use is its number of live holds.
  */
 export function openWithHolds(bucket: WorkingBucket, limit: Limit, access: BucketAccess, nowUs: number): boolean {
   const { holds: book } = access;
@@ -43,8 +47,8 @@ function expireHolds(bucket: WorkingBucket, limit: Limit, holds: BucketHolds, bo
 }
 
 /**
- * Gives back `cost` of what the hold has paid. For a token bucket this is exact: at most what is still owed, and at most the lowest
- * debt since the payment (DebtLows).
+ * Gives back `cost` of what the hold has paid. For a token bucket this is exact: at most what is still owed, and at
+ * most the lowest debt since the payment (DebtLows).
  */
 function giveBackHeld(
   bucket: WorkingBucket,
@@ -76,8 +80,8 @@ export function opensHold({ limit, holdId }: Take): boolean {
 }
 
 /**
- * Gives back a payment and ends its hold. If the hold has ended or was settled before, nothing is left to give back. A payment that
- * opened no hold is given back as without holds.
+ * Gives back a payment and ends its hold. If the hold has ended or was settled before, nothing is left to give back. A
+ * payment that opened no hold is given back as without holds.
  */
 export function closeHold(bucket: WorkingBucket, take: Take, cost: number, book: HoldBook, nowUs: number): void {
   const { limit, holdId, paidAtUs } = take;
@@ -93,14 +97,15 @@ export function closeHold(bucket: WorkingBucket, take: Take, cost: number, book:
       return;
     }
   }
-  // The payment opened no hold if it had no id, or if another payment's hold has its id before its own could have ended.
+  // The payment opened no hold if it had no id, or if another payment's hold has its id before its own could have
+  // ended.
   const isOfAnother = named !== undefined && nowUs < endsAtUs;
   if (isOfAnother || !opensHold(take)) bucket.step.giveBack(bucket.kept, limit, cost, paidAtUs, nowUs);
 }
 
 /**
- * Opens a hold for what the take has paid; true if it did. A payment whose id is already known opens none and is final, except on a
- * `concurrent` limit, where the hold is opened without an id.
+ * Opens a hold for what the take has paid; true if it did. A payment whose id is already known opens none and is final,
+ * except on a `concurrent` limit, where the hold is opened without an id.
  */
 export function openHold(take: Take, book: HoldBook, nowUs: number): boolean {
   const { holdId, limit, cost, paidAtUs } = take;
@@ -113,8 +118,9 @@ export function openHold(take: Take, book: HoldBook, nowUs: number): boolean {
 }
 
 /**
- * Settles the take's hold: gives back what was held and not used, or charges what was used beyond. Without a live hold the whole
- * use is charged, once; a `concurrent` limit charges nothing, but its id is settled, too. Writes `take.held`. Returns the hits that could not be recorded.
+ * Settles the take's hold: gives back what was held and not used, or charges what was used beyond. Without a live hold
+ * the whole use is charged, once; a `concurrent` limit charges nothing, but its id is settled, too. Writes `take.held`.
+ * Returns the hits that could not be recorded.
  */
 export function settleHold(bucket: WorkingBucket, take: Take, book: HoldBook, nowUs: number): number {
   const { holdId, limit } = take;
@@ -145,8 +151,8 @@ function noteSettled(take: Take, book: HoldBook, nowUs: number): void {
 }
 
 /**
- * Writes `waitUs` of a refused take: until its cost returns by itself, or until holds that end make room for it if that is sooner.
- * Never later than the cost would pass if nobody settled, asked or paid meanwhile.
+ * Writes `waitUs` of a refused take: until its cost returns by itself, or until holds that end make room for it if that
+ * is sooner. Never later than the cost would pass if nobody settled, asked or paid meanwhile.
  */
 export function tellWait(bucket: WorkingBucket, take: Take, book: HoldBook, nowUs: number): void {
   const holds = book.of(take);
@@ -173,8 +179,9 @@ export function tellWait(bucket: WorkingBucket, take: Take, book: HoldBook, nowU
 }
 
 /**
- * Microseconds after which a caller that `concurrent` refused may try again. An estimate: if holds open at even intervals, the next
- * one ends after about the oldest one's age divided by their number. At least WAIT_US_MIN, at most until the first hold ends.
+ * Microseconds after which a caller that `concurrent` refused may try again. An estimate: if holds open at even
+ * intervals, the next one ends after about the oldest one's age divided by their number. At least WAIT_US_MIN, at most
+ * until the first hold ends.
  */
 function waitForHold(first: Hold, count: number, nowUs: number): number {
   const ageUs = Math.max(0, nowUs - first.paidAtUs);

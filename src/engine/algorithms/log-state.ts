@@ -11,14 +11,14 @@ const SUM = 0;
 const SUM_MAX = 2 ** 52;
 
 /**
- * A log while a group is settled: a copy, which counts only once the store keeps it. In place of its cost a payment has the running
- * sum of all costs up to and including its own, so that totals need no walk and waits are found by halving. Payments of one time are
- * one; so are the newest ones of a log of LOG_PAYMENTS_MAX, which then counts as paid last.
+ * A log while a group is settled: a copy, which counts only once the store keeps it. In place of its cost a payment has
+ * the running sum of all costs up to and including its own, so that totals need no walk and waits are found by halving.
+ * Payments of one time are one; so are the newest ones of a log of LOG_PAYMENTS_MAX, which then counts as paid last.
  */
 export class LogState {
   /**
-   * The sum before the oldest payment, then each payment's time in microseconds and its sum; what follows has no meaning. All stores
-   * keep a log as these numbers.
+   * The sum before the oldest payment, then each payment's time in microseconds and its sum; what follows has no
+   * meaning. All stores keep a log as these numbers.
    */
   numbers = new Float64Array(1 + 4 * PAYMENT_NUMBERS);
   /** Number of payments. */
@@ -46,7 +46,10 @@ export class LogState {
     return this.count === LOG_PAYMENTS_MAX || this.newestUs === this.effectiveUs;
   }
 
-  /** True if the numbers may be those of a log: whole, times that do not decrease, sums that grow, by at most AMOUNT_MAX in all. */
+  /**
+   * True if the numbers may be those of a log: whole, times that do not decrease, sums that grow, by at most AMOUNT_MAX
+   * in all.
+   */
   get isSound(): boolean {
     for (let i = 0; i < this.length; i++) {
       const number = this.numbers[i] as number;

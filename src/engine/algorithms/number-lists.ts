@@ -1,10 +1,13 @@
-// Lists of numbers that grow and shrink, in blocks of one size: the payments of sliding logs, and the lows of holds. A list is read and written
-// as a whole.
+// Lists of numbers that grow and shrink, in blocks of one size: the payments of sliding logs, and the lows of holds. A
+// list is read and written as a whole.
 
 import { InvariantError } from "../../base/invariant.ts";
 import type { Reserved } from "../../base/reserved.ts";
 
-/** Of a block two words, in the place of its first number: the next block of the list or of the free ones, and the list's length. */
+/**
+ * Of a block two words, in the place of its first number: the next block of the list or of the free ones, and the
+ * list's length.
+ */
 const NEXT = 0;
 const LENGTH = 1;
 
@@ -48,7 +51,9 @@ export class NumberLists {
     }
   }
 
-  /** Replaces the list (0: makes one) by `length` numbers, at least one. Returns the list. There must be room for it. */
+  /**
+   * Replaces the list (0: makes one) by `length` numbers, at least one. Returns the list. There must be room for it.
+   */
   write(list: number, numbers: ArrayLike<number>, length: number): number {
     const root = list === 0 ? this.#take() : list;
     let block = root;

@@ -1,5 +1,6 @@
-// Settles the takes of one call as a whole, so that a refused call pays nothing. The buckets belong to a BucketAccess. The memory
-// store, the PostgreSQL store and the reference model of the tests settle here; lua/take.lua does the same in Redis.
+// Settles the takes of one call as a whole, so that a refused call pays nothing. The buckets belong to a BucketAccess.
+// The memory store, the PostgreSQL store and the reference model of the tests settle here; lua/take.lua does the same
+// in Redis.
 //
 //   read, advance    WorkingSet.open: a copy of each bucket, brought to now; holds that have ended are given back
 //   judge, pay       each descriptor on the copies that earlier ones have paid; `undo` takes the payments of one that is over back
@@ -7,9 +8,10 @@
 //   refund, holds    what passes in any case: refunds, settlements, and the holds of what was paid
 //   report, write    answers from the copies; copies that changed are saved
 //
-// A take that may pass in one of two ways, on other buckets or with less room, is tried again on the same copies: `judge` changes
-// nothing, so the first way is judged on all its buckets before any of them is paid, and if one has no room, the second way is judged.
-// It belongs into #judgeTake, before `pay`; #undo, the reports and the write know only what was paid in the end.
+// A take that may pass in one of two ways, on other buckets or with less room, is tried again on the same copies:
+// `judge` changes nothing, so the first way is judged on all its buckets before any of them is paid, and if one has no
+// room, the second way is judged. It belongs into #judgeTake, before `pay`; #undo, the reports and the write know only
+// what was paid in the end.
 
 import { NO_SHIFT } from "../../base/clock.ts";
 import { StoreError } from "../../base/errors.ts";
@@ -34,10 +36,10 @@ const LOGS_FULL = new StoreError(
 );
 
 /**
- * Settles groups synchronously, and never throws. All or nothing: the limits of a descriptor are paid together or not at all, and the
- * descriptors of a call too. Post-paid hits and refunds are kept in any case. A refusal without these writes nothing,
- * but extends the lifetime of a bucket whose rate was lowered since it was written. A payment for which a sliding log has no memory is
- * left unanswered; the answers of the other takes are valid.
+ * Settles groups synchronously, and never throws. All or nothing: the limits of a descriptor are paid together or not
+ * at all, and the descriptors of a call too. Post-paid hits and refunds are kept in any case. A refusal without these
+ * writes nothing, but extends the lifetime of a bucket whose rate was lowered since it was written. A payment for which
+ * a sliding log has no memory is left unanswered; the answers of the other takes are valid.
  */
 export class Settlement {
   readonly #access: BucketAccess;
@@ -116,7 +118,10 @@ export class Settlement {
     this.#access.remove(this.#working.open(take, nowUs));
   }
 
-  /** Saves buckets whose states are not reported to takes: what was given back, and what holds that have ended gave back. */
+  /**
+   * Saves buckets whose states are not reported to takes: what was given back, and what holds that have ended gave
+   * back.
+   */
   #keepOpened(nowUs: number): void {
     const { buckets, size } = this.#working;
     for (let i = 0; i < size; i++) {
@@ -157,7 +162,10 @@ export class Settlement {
     }
   }
 
-  /** Judges each descriptor on the state that earlier descriptors left, and pays it tentatively. True if the call is refused. */
+  /**
+   * Judges each descriptor on the state that earlier descriptors left, and pays it tentatively. True if the call is
+   * refused.
+   */
   #judge(group: TakeGroup, nowUs: number): boolean {
     this.#hasUnanswered = false;
     let isAnyOver = false;
@@ -259,8 +267,8 @@ export class Settlement {
       const bucket = buckets[i];
       if (bucket === undefined || bucket.limit?.isConcurrent) continue;
       if (!bucket.hasChanged) {
-        // Its lifetime was set by the rate of the last payment; a lower rate needs a longer one. Not so for windows: their length is
-        // part of the bucket key.
+        // Its lifetime was set by the rate of the last payment; a lower rate needs a longer one. Not so for windows:
+        // their length is part of the bucket key.
         if (bucket.algorithm === Algorithm.tokenBucket && bucket.used > 0)
           this.#access.extend(bucket, nowUs + bucket.lifetimeUs);
         continue;

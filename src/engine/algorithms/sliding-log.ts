@@ -6,8 +6,8 @@ import type { LogState } from "./log-state.ts";
 import { type Step, skewMaxUs, windowUsOf } from "./working-bucket.ts";
 
 /**
- * Has room while total + cost <= amount, where total is what was paid within the last window's length. A payment counts until it is
- * a whole window old. Grants at most `amount` in any rolling window.
+ * Has room while total + cost <= amount, where total is what was paid within the last window's length. A payment counts
+ * until it is a whole window old. Grants at most `amount` in any rolling window.
  */
 export const slidingLog: Step<LogState> = {
   advance(log, limit, nowUs) {

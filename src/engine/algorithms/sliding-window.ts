@@ -1,5 +1,5 @@
-// Sliding window: the count of the current clock-aligned window, plus the count of the previous one weighted by the part of it that
-// a window ending now still covers.
+// Sliding window: the count of the current clock-aligned window, plus the count of the previous one weighted by the
+// part of it that a window ending now still covers.
 
 import { divideDown, TICKS_PER_WINDOW } from "../../base/units.ts";
 import type { Limit } from "../domain/limit.ts";
@@ -13,7 +13,8 @@ function elapsedTicks(state: BucketState, limit: Limit, nowUs: number): number {
 }
 
 /**
- * Ticks from the window's start until a cost fits that does not fit now. `left` is amount - cost, `room` is amount - current - cost.
+ * Ticks from the window's start until a cost fits that does not fit now. `left` is amount - cost, `room` is amount -
+ * current - cost.
  */
 function firstTickWithRoom(state: BucketState, left: number, room: number): number {
   // The cost fits with the current count, so the previous one has to fade. It is above 0, or the cost would fit now.

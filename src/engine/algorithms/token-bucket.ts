@@ -1,6 +1,6 @@
-// Token bucket: `amount` tokens return per window, up to `burst`. The state is a debt: what was paid and has not returned yet, in
-// millionths of a token. So a bucket without state is full, and an edited burst keeps what was spent. A cost has room while debt and
-// cost together do not exceed the burst.
+// Token bucket: `amount` tokens return per window, up to `burst`. The state is a debt: what was paid and has not
+// returned yet, in millionths of a token. So a bucket without state is full, and an edited burst keeps what was spent.
+// A cost has room while debt and cost together do not exceed the burst.
 //
 //   paying       debt += cost x 1e6
 //   each tick    debt -= amount, down to 0 (a window has 1e6 ticks)
@@ -54,9 +54,9 @@ function refillUp(us: number, limit: Limit): number {
 }
 
 /**
- * Has room for `cost` while debt + cost x 1e6 <= burst x 1e6. In `us` microseconds the debt falls by
- * floor(us x amount / windowSeconds). Grants at most burst + rate x t in any time t. A cost above `burst` never passes; `amount` 0
- * never refills. Post-paid hits raise the debt up to debtMax x 1e6.
+ * Has room for `cost` while debt + cost x 1e6 <= burst x 1e6. In `us` microseconds the debt falls by floor(us x amount
+ * / windowSeconds). Grants at most burst + rate x t in any time t. A cost above `burst` never passes; `amount` 0 never
+ * refills. Post-paid hits raise the debt up to debtMax x 1e6.
  */
 export const tokenBucket: Step<BucketState> & {
   settle: typeof settle;
@@ -66,8 +66,8 @@ export const tokenBucket: Step<BucketState> & {
   settle,
   debtAt,
   takeOff,
-  // Only whole ticks are taken off the debt. The part of a tick since `atUs` stays in `atUs`, so nothing is rounded away; `workedOff`
-  // counts its refill wherever the debt is read.
+  // Only whole ticks are taken off the debt. The part of a tick since `atUs` stays in `atUs`, so nothing is rounded
+  // away; `workedOff` counts its refill wherever the debt is read.
   advance(state, limit, nowUs) {
     const isRedated = state.atUs > nowUs + skewMaxUs(limit);
     if (isRedated) state.atUs = nowUs;
@@ -116,7 +116,8 @@ export const tokenBucket: Step<BucketState> & {
   refund(state, limit, cost, nowUs) {
     takeOff(state, limit, cost * MICROS_PER_TOKEN, nowUs);
   },
-  // Refill since the payment is not given back: without the payment the bucket may have been full, and would have got no refill.
+  // Refill since the payment is not given back: without the payment the bucket may have been full, and would have got
+  // no refill.
   giveBack(state, limit, cost, paidAtUs, nowUs) {
     const debt = cost * MICROS_PER_TOKEN - (nowUs > paidAtUs ? refillUp(nowUs - paidAtUs, limit) : 0);
     if (debt > 0) takeOff(state, limit, debt, nowUs);

@@ -1,9 +1,9 @@
-// A bucket while a group is settled, and what algorithms do with it. A Step changes a small state object in place, which settlement.ts
-// reuses: no take allocates anything (bench/micro/take.mjs). Everything here is synchronous.
+// A bucket while a group is settled, and what algorithms do with it. A Step changes a small state object in place,
+// which settlement.ts reuses: no take allocates anything (bench/micro/take.mjs). Everything here is synchronous.
 //
-// All numbers are whole. A window has 1,000,000 ticks; a tick has as many microseconds as the window has seconds. Amounts, bursts and
-// debtMax are at most AMOUNT_MAX and costs at most COST_ABOVE_ALL, so every product and every sum of two products stays below 2^53,
-// where division followed by floor or ceil is exact.
+// All numbers are whole. A window has 1,000,000 ticks; a tick has as many microseconds as the window has seconds.
+// Amounts, bursts and debtMax are at most AMOUNT_MAX and costs at most COST_ABOVE_ALL, so every product and every sum
+// of two products stays below 2^53, where division followed by floor or ceil is exact.
 
 import { type ClockShift, NO_SHIFT } from "../../base/clock.ts";
 import { MICROS_PER_SECOND } from "../../base/units.ts";
@@ -18,11 +18,17 @@ const SKEW_SECONDS_MAX = 10;
 
 /** State of all algorithms but the sliding log. One shape, so that the decision path stays monomorphic. */
 export class BucketState {
-  /** Token bucket: time up to which whole ticks are refilled. Windows: start of the window. Calendar window: time of its first hit. */
+  /**
+   * Token bucket: time up to which whole ticks are refilled. Windows: start of the window. Calendar window: time of its
+   * first hit.
+   */
   atUs = 0;
   /** Token bucket: debt in millionths of a token. Windows: cost paid in the current window. */
   used = 0;
-  /** Sliding window: cost paid in the previous window. Calendar window: seconds from first hit to end. Others: 0. At most AMOUNT_MAX. */
+  /**
+   * Sliding window: cost paid in the previous window. Calendar window: seconds from first hit to end. Others: 0. At
+   * most AMOUNT_MAX.
+   */
   previous = 0;
   /** How far the time of day is from all times here. Fixed and calendar windows begin by the time of day. */
   shift: Readonly<ClockShift> = NO_SHIFT;
@@ -37,12 +43,15 @@ export type Judgement = Pick<Take, "outcome" | "waitUs">;
 /** What `report` writes. */
 export type Report = Pick<Take, "remaining" | "resetUs">;
 
-/** One algorithm. State is a BucketState, or a LogState. All functions but `advance` and `clear` need a state that was advanced to the same `nowUs`. */
+/**
+ * One algorithm. State is a BucketState, or a LogState. All functions but `advance` and `clear` need a state that was
+ * advanced to the same `nowUs`.
+ */
 export interface Step<State = BucketState | LogState> {
   /**
-   * Brings the state to `nowUs`: refills tokens, begins new windows. If time stepped back, what is used does not change.
-   * True if the state's date was too far in the future (skewMaxUs) and was moved to now. The state must then be kept even if nothing
-   * is paid, or the bucket would not change until the clock has caught up.
+   * Brings the state to `nowUs`: refills tokens, begins new windows. If time stepped back, what is used does not
+   * change. True if the state's date was too far in the future (skewMaxUs) and was moved to now. The state must then be
+   * kept even if nothing is paid, or the bucket would not change until the clock has caught up.
    */
   advance(state: State, limit: Limit, nowUs: number): boolean;
   /** Resets the state to a new bucket's. */
@@ -91,7 +100,9 @@ export class WorkingBucket extends Keyed {
   /** What was used once the bucket was opened and brought to now. If this differs in the end, the bucket is written. */
   openedUsed = 0;
   openedPrevious = 0;
-  /** True if opening the bucket moved a date in the far future to now, or ended holds. The bucket is then written too. */
+  /**
+   * True if opening the bucket moved a date in the far future to now, or ended holds. The bucket is then written too.
+   */
   isChangedByTime = false;
   /** How long the state must be kept, in microseconds from now. */
   lifetimeUs = 0;
@@ -131,8 +142,8 @@ export class WorkingBucket extends Keyed {
   }
 
   /**
-   * True if payments or refunds changed what is used since the bucket was opened, or if opening moved its date or ended holds. Refill
-   * by time is no change, because it can be computed again.
+   * True if payments or refunds changed what is used since the bucket was opened, or if opening moved its date or ended
+   * holds. Refill by time is no change, because it can be computed again.
    */
   get hasChanged(): boolean {
     return this.isChangedByTime || this.used !== this.openedUsed || this.state.previous !== this.openedPrevious;
@@ -147,9 +158,15 @@ export interface BucketAccess {
   readonly holds: HoldBook;
   /** True if the log can be saved with one more payment than it has. */
   hasRoomForPayment(log: LogState): boolean;
-  /** Fills the bucket's `state` or its log from what is kept under the key. False, with both unchanged, if nothing is kept. */
+  /**
+   * Fills the bucket's `state` or its log from what is kept under the key. False, with both unchanged, if nothing is
+   * kept.
+   */
   load(bucket: WorkingBucket): boolean;
-  /** Keeps the bucket. After `expiresAtUs` it is full, unless its limit is edited or time steps back, and may be dropped. */
+  /**
+   * Keeps the bucket. After `expiresAtUs` it is full, unless its limit is edited or time steps back, and may be
+   * dropped.
+   */
   save(bucket: WorkingBucket, expiresAtUs: number): void;
   /** Keeps an unchanged bucket at least until `expiresAtUs`. Does nothing if there is none. */
   extend(bucket: WorkingBucket, expiresAtUs: number): void;

@@ -1,12 +1,13 @@
-// Charges counters in this process: in memory, and on rows that PostgreSQL has locked. lua/counters.lua does the same in Redis. A group
-// of counters has nothing else in it, and its modes say what becomes of each:
+// Charges counters in this process: in memory, and on rows that PostgreSQL has locked. lua/counters.lua does the same
+// in Redis. A group of counters has nothing else in it, and its modes say what becomes of each:
 //
 //   postPaid   charged in any case
 //   pay        charged unless another counter of the group is over; then only counters that are over are charged
 //   peek       compared, never charged
 //   refund     given back, after all charges; a count does not fall below 0
 //
-// A counter is over if its count after the take is above the limit. The key names the window, so a count lasts as long as its record.
+// A counter is over if its count after the take is above the limit. The key names the window, so a count lasts as long
+// as its record.
 
 import { NO_SHIFT } from "../../base/clock.ts";
 import { fixedWindow } from "../algorithms/fixed-window.ts";

@@ -1,5 +1,6 @@
-// Counters, which count as envoyproxy/ratelimit does (COMPATIBILITY_MODE), as the limiter sees them: their takes, their hits in metrics, the
-// local cache that refuses them, and whose limit headers show. stores/counters charges them before a store is asked for the rest of a call.
+// Counters, which count as envoyproxy/ratelimit does (COMPATIBILITY_MODE), as the limiter sees them: their takes, their
+// hits in metrics, the local cache that refuses them, and whose limit headers show. stores/counters charges them before
+// a store is asked for the rest of a call.
 
 import type { Clock } from "../../base/clock.ts";
 import { AMOUNT_MAX, divideDown, MICROS_PER_SECOND } from "../../base/units.ts";
@@ -34,8 +35,8 @@ export class Counters implements CounterRoom {
   }
 
   /**
-   * Adds a take. `key` is the counter's key without the window (CounterRules.keyOf). A charge of 0 hits is over only if the count is above
-   * the limit already, as in the reference service.
+   * Adds a take. `key` is the counter's key without the window (CounterRules.keyOf). A charge of 0 hits is over only if
+   * the count is above the limit already, as in the reference service.
    */
   add(group: TakeGroup, question: Question, limit: Limit, key: string): Take {
     const take = group.add(limit);
@@ -75,9 +76,9 @@ export class Counters implements CounterRoom {
   }
 
   /**
-   * As the reference service picks the descriptor of its headers: the first descriptor with the least remaining, unless descriptors refuse
-   * that are no quota descriptors; then the last of these. A global limit that refuses governs in any case, and one that does not if no
-   * descriptor has a limit of its own.
+   * As the reference service picks the descriptor of its headers: the first descriptor with the least remaining, unless
+   * descriptors refuse that are no quota descriptors; then the last of these. A global limit that refuses governs in
+   * any case, and one that does not if no descriptor has a limit of its own.
    */
   govern(call: LimitCall): void {
     if (call.globalTake !== undefined && isOver(call.globalTake)) return;
@@ -99,9 +100,9 @@ export class Counters implements CounterRoom {
 }
 
 /**
- * Adds one take that is charged or denied to the stats of its rule, by the count before and after it. This is the reference service's
- * arithmetic, hit for hit (test/vectors). Hits that were not charged are counted too. `isShadowRule`: the rule itself is in shadow
- * mode, not the whole service.
+ * Adds one take that is charged or denied to the stats of its rule, by the count before and after it. This is the
+ * reference service's arithmetic, hit for hit (test/vectors). Hits that were not charged are counted too.
+ * `isShadowRule`: the rule itself is in shadow mode, not the whole service.
  */
 function countCounterHits(take: Take, isShadowRule: boolean, nearLimitRatio: number): void {
   const { stats, cost, count } = take;

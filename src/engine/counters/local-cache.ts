@@ -17,8 +17,8 @@ interface OverCounter {
 }
 
 /**
- * Remembers counters that are over until their window ends, so that they are refused without the store (LOCAL_CACHE_SIZE_IN_BYTES). A
- * key contains its window, so an expired entry denies nothing and only takes memory.
+ * Remembers counters that are over until their window ends, so that they are refused without the store
+ * (LOCAL_CACHE_SIZE_IN_BYTES). A key contains its window, so an expired entry denies nothing and only takes memory.
  */
 export class LocalCache {
   readonly #bytesMax: number;
@@ -44,8 +44,9 @@ export class LocalCache {
   }
 
   /**
-   * Marks the takes of remembered counters as denied. True if no take is left for the store. As in the reference service, a call that brings a
-   * higher limit is denied, too; a caller whose limit was raised at run time (`runtime`, by descriptor) is not.
+   * Marks the takes of remembered counters as denied. True if no take is left for the store. As in the reference
+   * service, a call that brings a higher limit is denied, too; a caller whose limit was raised at run time (`runtime`,
+   * by descriptor) is not.
    */
   deny(group: TakeGroup, runtime: readonly unknown[] = []): boolean {
     let isAnswered = true;
@@ -65,7 +66,9 @@ export class LocalCache {
     return isAnswered;
   }
 
-  /** Learns from a settled group: remembers counters that are over, forgets refunded ones. `nowS` is the current second. */
+  /**
+   * Learns from a settled group: remembers counters that are over, forgets refunded ones. `nowS` is the current second.
+   */
   learn(group: TakeGroup, nowS: number): void {
     for (let i = 0; i < group.size; i++) {
       const take = group.takes[i] as Take;

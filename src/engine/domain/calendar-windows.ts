@@ -1,5 +1,6 @@
-// The edges of calendar windows around a moment, by this process's time zone data. Stores know no calendar: each take brings
-// three edges, and the store keeps the end of the window that the bucket is in. engine/rules/calendar.ts finds the edges.
+// The edges of calendar windows around a moment, by this process's time zone data. Stores know no calendar: each take
+// brings three edges, and the store keeps the end of the window that the bucket is in. engine/rules/calendar.ts finds
+// the edges.
 
 /** Edges of windows, each later than the one before, in microseconds since the epoch; whole seconds. */
 export interface WindowEdges {

@@ -6,8 +6,8 @@ import type { WrittenEntry } from "./request.ts";
 const PIECE = /\\(?:[\\,]|x[0-9a-fA-F]{2})|[\s\S]/gu;
 
 /**
- * Reads `key=value,key2=value2`; the first = of an entry divides it. `\,` is a comma, `\\` a backslash, and `\xff` in a value that byte.
- * A string says what is wrong.
+ * Reads `key=value,key2=value2`; the first = of an entry divides it. `\,` is a comma, `\\` a backslash, and `\xff` in a
+ * value that byte. A string says what is wrong.
  */
 export function readTyped(text: string): readonly WrittenEntry[] | string {
   const parts: string[][] = [[]];
@@ -38,7 +38,10 @@ function escaped(text: string): string {
 /** A value that is probably two, because a blank was typed for a comma. */
 const TWO_ENTRIES = /^(.*?)[ \t]+([\w.-]+=.*)$/s;
 
-/** Says which entry was probably meant otherwise, because a blank was typed for a comma or next to one; undefined if none was. */
+/**
+ * Says which entry was probably meant otherwise, because a blank was typed for a comma or next to one; undefined if
+ * none was.
+ */
 export function doubtOf(entries: readonly WrittenEntry[]): string | undefined {
   for (const { key, value } of entries) {
     if (key.trim() !== key) {

@@ -1,5 +1,5 @@
-// Bucket keys as bytes. A call writes the keys of its takes one after another into one buffer, and hashes them there by 32-bit
-// words. A key becomes a string only when somebody reads it.
+// Bucket keys as bytes. A call writes the keys of its takes one after another into one buffer, and hashes them there by
+// 32-bit words. A key becomes a string only when somebody reads it.
 
 import { randomBytes } from "../../base/host.ts";
 import { InvariantError } from "../../base/invariant.ts";
@@ -8,7 +8,10 @@ const INITIAL_BYTES = 512;
 /** A buffer that one call made larger than this is replaced by a small one before the next call. */
 const KEPT_BYTES_MAX = 16_384;
 const WORD = 4;
-/** Longer text is written by latin1Write, shorter text char by char. Of 8, 16 and 24, this bound costs a whole call least. */
+/**
+ * Longer text is written by latin1Write, shorter text char by char. Of 8, 16 and 24, this bound costs a whole call
+ * least.
+ */
 const READ_SINGLY_MAX = 8;
 
 /** A growing buffer of keys. Each key begins at a multiple of four bytes; zeros fill the gap to the next one. */
@@ -79,8 +82,8 @@ function wordsOf(bytes: Buffer): Int32Array {
 }
 
 /**
- * Base of everything that has a bucket key. The key is there as bytes in a KeyBytes, as text, or as both; the missing form is made
- * when it is asked for. With bytes all four parts of the hash are set, with text alone only `keyHash` is.
+ * Base of everything that has a bucket key. The key is there as bytes in a KeyBytes, as text, or as both; the missing
+ * form is made when it is asked for. With bytes all four parts of the hash are set, with text alone only `keyHash` is.
  */
 export class Keyed implements KeyHash {
   keys: KeyBytes;
@@ -113,7 +116,10 @@ export class Keyed implements KeyHash {
     this.keyLength = -1;
   }
 
-  /** Makes the bytes written to `keys` since `at` the key, and hashes them. `at` must be `keys.end` as `pad` or `clear` left it. */
+  /**
+   * Makes the bytes written to `keys` since `at` the key, and hashes them. `at` must be `keys.end` as `pad` or `clear`
+   * left it.
+   */
   endKey(at: number): void {
     const { keys } = this;
     this.keyAt = at;
@@ -123,7 +129,10 @@ export class Keyed implements KeyHash {
     hashOfWords(keys.words, at >>> 2, this.keyLength, this);
   }
 
-  /** Shares the key and the hash of `other`. Bytes are not copied: they must stay in place for as long as this key is used. */
+  /**
+   * Shares the key and the hash of `other`. Bytes are not copied: they must stay in place for as long as this key is
+   * used.
+   */
   useKeyOf(other: Keyed): void {
     this.keys = other.keys;
     this.keyAt = other.keyAt;
@@ -175,8 +184,8 @@ export function keyedOf(bucketKey: string): Keyed {
   return keyed;
 }
 
-// The hash of a bucket key: 128 bits of SipHash-1-3. The memory store keeps the hash in place of the key. Callers choose the
-// keys, but without the secret key of the hash they can't choose two keys that collide
+// The hash of a bucket key: 128 bits of SipHash-1-3. The memory store keeps the hash in place of the key. Callers
+// choose the keys, but without the secret key of the hash they can't choose two keys that collide
 // (docs/decisions/0014-hashes-in-place-of-keys.md).
 
 const HASH_KEY_BYTES = 16;
@@ -188,9 +197,9 @@ let keyLow1 = 0;
 let keyHigh1 = 0;
 
 /**
- * Sets the secret key (16 bytes) of all hashes of this process; it is random otherwise. For a process that takes over buckets of
- * another. Must be called before any bucket key is hashed, because earlier hashes no longer match. Throws InvariantError for
- * another length.
+ * Sets the secret key (16 bytes) of all hashes of this process; it is random otherwise. For a process that takes over
+ * buckets of another. Must be called before any bucket key is hashed, because earlier hashes no longer match. Throws
+ * InvariantError for another length.
  */
 export function useHashKey(key: Buffer): void {
   if (key.length !== HASH_KEY_BYTES)
@@ -204,7 +213,10 @@ export function useHashKey(key: Buffer): void {
 
 useHashKey(randomBytes(HASH_KEY_BYTES));
 
-/** A copy of the secret key, for a process that hands its buckets to another. Anyone who knows it can make keys that collide. */
+/**
+ * A copy of the secret key, for a process that hands its buckets to another. Anyone who knows it can make keys that
+ * collide.
+ */
 export function hashKeyInUse(): Buffer {
   return Buffer.from(keyInUse);
 }
@@ -249,8 +261,9 @@ export function isHashAt(words: Int32Array, at: number, key: KeyHash): boolean {
 }
 
 /**
- * Writes the hash of `length` bytes that begin at word `at`; zeros must pad them to a whole word. Each 64-bit word of SipHash is
- * kept as two 32-bit halves. A round costs about as much as two rounds of a 32-bit hash and takes in two words of the key.
+ * Writes the hash of `length` bytes that begin at word `at`; zeros must pad them to a whole word. Each 64-bit word of
+ * SipHash is kept as two 32-bit halves. A round costs about as much as two rounds of a 32-bit hash and takes in two
+ * words of the key.
  */
 function hashOfWords(words: Int32Array, at: number, length: number, into: KeyHash): void {
   let low0 = 0x70736575 ^ keyLow0;
@@ -320,7 +333,10 @@ function hashOfWords(words: Int32Array, at: number, length: number, into: KeyHas
   into.keyHash3 = high0 ^ high1 ^ high2 ^ high3;
 }
 
-/** The carry of `one + other`. Without a branch, because the processor would predict a branch on key bytes wrong half the time. */
+/**
+ * The carry of `one + other`. Without a branch, because the processor would predict a branch on key bytes wrong half
+ * the time.
+ */
 function carryOf(one: number, other: number, sum: number): number {
   return ((one & other) | ((one | other) & ~sum)) >>> 31;
 }

@@ -1,5 +1,5 @@
-// A limit as the decision path sees it: plain numbers, made once from a rule file or from an override in a request, and what follows
-// from the numbers: what callers are shown, what returns to a bucket, the part of one process.
+// A limit as the decision path sees it: plain numbers, made once from a rule file or from an override in a request, and
+// what follows from the numbers: what callers are shown, what returns to a bucket, the part of one process.
 
 import { StoreError } from "../../base/errors.ts";
 import { divideDown, divideUp } from "../../base/units.ts";
@@ -34,7 +34,10 @@ interface AlgorithmTraits {
   readonly key: string;
   /** Whether `algorithm` in a rule file may name it. */
   readonly isWritten: boolean;
-  /** Whether everything used comes back at one moment, the end of the window. The bucket's reset time is then that moment. */
+  /**
+   * Whether everything used comes back at one moment, the end of the window. The bucket's reset time is then that
+   * moment.
+   */
   readonly endsAtOnce: boolean;
   /** Whether its limits may have holds: payments can be given back exactly. */
   readonly mayHold: boolean;
@@ -92,8 +95,8 @@ export type OnStoreFailure = (typeof OnStoreFailure)[keyof typeof OnStoreFailure
 export const ON_STORE_FAILURE_NAMES = ["allow", "local", "deny", "error"] as const;
 
 /**
- * How a limit is counted that several processes share: `exact` asks the shared store on every call, `lease` pays in advance
- * (stores/sync/lease.ts). Without effect on the memory store.
+ * How a limit is counted that several processes share: `exact` asks the shared store on every call, `lease` pays in
+ * advance (stores/sync/lease.ts). Without effect on the memory store.
  */
 export const Sync = { exact: 0, lease: 1 } as const;
 export type Sync = (typeof Sync)[keyof typeof Sync];
@@ -119,14 +122,17 @@ export interface Names {
   readonly path: string;
   /** The limit's name, only characters that are safe in headers; empty if it has none. */
   readonly name: string;
-  /** `name`, else a description of a gateway's keys (engine/rules/gateway-name.ts), else empty. Only for people to read. */
+  /**
+   * `name`, else a description of a gateway's keys (engine/rules/gateway-name.ts), else empty. Only for people to read.
+   */
   readonly readableName: string;
 }
 
 /**
- * One limit: its numbers, which stores count by, and what it shares with its variants: overrides, the part of one process and the
- * limit for low priority have other numbers, but the same policy and mostly the same names and stats. One flat shape serves all
- * algorithms, so that the decision path stays monomorphic. Every number is whole; amounts are at most 2^32 - 1.
+ * One limit: its numbers, which stores count by, and what it shares with its variants: overrides, the part of one
+ * process and the limit for low priority have other numbers, but the same policy and mostly the same names and stats.
+ * One flat shape serves all algorithms, so that the decision path stays monomorphic. Every number is whole; amounts are
+ * at most 2^32 - 1.
  */
 export interface Limit {
   readonly algorithm: Algorithm;
@@ -134,9 +140,15 @@ export interface Limit {
   readonly amount: number;
   /** Most tokens a bucket holds; equal to `amount` for the window algorithms. */
   readonly burst: number;
-  /** Length of the window in whole seconds, which is also the length of a tick in microseconds. At most WINDOW_SECONDS_MAX. */
+  /**
+   * Length of the window in whole seconds, which is also the length of a tick in microseconds. At most
+   * WINDOW_SECONDS_MAX.
+   */
   readonly windowSeconds: number;
-  /** The windows of a calendar window, whose `windowSeconds` is then only the usual length; undefined for other algorithms. */
+  /**
+   * The windows of a calendar window, whose `windowSeconds` is then only the usual length; undefined for other
+   * algorithms.
+   */
   readonly calendar: CalendarWindows | undefined;
   /** Largest debt in tokens that post-paid hits may run up (token bucket). From `burst` to AMOUNT_MAX. */
   readonly debtMax: number;
@@ -150,7 +162,10 @@ export interface Limit {
   readonly reserve: number;
   /** End of the bucket key: algorithm, window and name. */
   readonly keySuffix: string;
-  /** The amount, its unit (Unit.unknown if the window is no unit) and the window in seconds (1 for tokens per second) as written. */
+  /**
+   * The amount, its unit (Unit.unknown if the window is no unit) and the window in seconds (1 for tokens per second) as
+   * written.
+   */
   readonly shownAmount: number;
   readonly shownUnit: Unit;
   readonly writtenSeconds: number;
@@ -163,8 +178,8 @@ export interface Limit {
 }
 
 /**
- * The part of a limit that is kept for calls of high priority, which an entry of the descriptor marks. Those calls pay the limit
- * itself; all others pay `low`, which is the same bucket with less room.
+ * The part of a limit that is kept for calls of high priority, which an entry of the descriptor marks. Those calls pay
+ * the limit itself; all others pay `low`, which is the same bucket with less room.
  */
 export interface Priority {
   /** Key of the entry, one-byte. Skipped in matching and in keys throughout the domain. */
@@ -180,8 +195,8 @@ export interface Priority {
 export const RETRY_AFTER_JITTER_MAX = 0.5;
 
 /**
- * The largest possible `remaining`: a token bucket's burst, the amount of any other limit. Headers and `current_limit` show this
- * number, so that callers never see more remaining than the limit.
+ * The largest possible `remaining`: a token bucket's burst, the amount of any other limit. Headers and `current_limit`
+ * show this number, so that callers never see more remaining than the limit.
  */
 export function quotaOf(limit: Limit): number {
   return limit.algorithm === Algorithm.tokenBucket ? limit.burst : limit.shownAmount;
@@ -192,18 +207,21 @@ export function quotaUnitOf(limit: Limit): Unit {
   return quotaOf(limit) === limit.shownAmount ? limit.shownUnit : Unit.unknown;
 }
 
-/** Seconds of the window in which the quota may pass; 0 for a token bucket, whose burst has none, and for calendar windows. */
+/**
+ * Seconds of the window in which the quota may pass; 0 for a token bucket, whose burst has none, and for calendar
+ * windows.
+ */
 export function quotaSecondsOf(limit: Limit): number {
   if (limit.calendar !== undefined || quotaOf(limit) !== limit.shownAmount) return 0;
   return limit.algorithm === Algorithm.tokenBucket ? limit.writtenSeconds : limit.windowSeconds;
 }
 
-// The refill of a token bucket: `amount` millionths of a token return per tick; a tick is `windowSeconds` microseconds. A tick may
-// be 31 seconds long, so refill within a tick counts too. Amounts and times are exact: no part is lost or comes early.
+// The refill of a token bucket: `amount` millionths of a token return per tick; a tick is `windowSeconds` microseconds.
+// A tick may be 31 seconds long, so refill within a tick counts too. Amounts and times are exact: no part is lost or
+// comes early.
 //
-// Amounts are below 2^32 and windows at most WINDOW_SECONDS_MAX, which is below 2^25. Products
-// that could pass 2^53 are computed in two parts. lua/token_bucket.lua has the same arithmetic; sql/take_each.sql multiplies in
-// bigint.
+// Amounts are below 2^32 and windows at most WINDOW_SECONDS_MAX, which is below 2^25. Products that could pass 2^53 are
+// computed in two parts. lua/token_bucket.lua has the same arithmetic; sql/take_each.sql multiplies in bigint.
 
 /** Longest wait and longest lifetime of a bucket: ten years, in microseconds. */
 export const WAIT_US_MAX = 10 * 365 * 86_400 * 1_000_000;
@@ -219,7 +237,10 @@ export function refillWithinTick(us: number, { amount, windowSeconds }: Limit): 
   return us * whole + divideDown(us * (amount - whole * windowSeconds), windowSeconds);
 }
 
-/** Millionths of a token that return in `us` microseconds, rounded down. Exact below 2^53; larger results are only approximate. */
+/**
+ * Millionths of a token that return in `us` microseconds, rounded down. Exact below 2^53; larger results are only
+ * approximate.
+ */
 export function refillOf(us: number, limit: Limit): number {
   const ticks = divideDown(us, limit.windowSeconds);
   return ticks * limit.amount + refillWithinTick(us - ticks * limit.windowSeconds, limit);
@@ -247,9 +268,10 @@ function usWithinTick(rest: number, amount: number, windowSeconds: number): numb
 }
 
 /**
- * The part that each of `count` processes grants. Amount and burst become floor(n / count), but at least 1 unless they are 0. A token
- * bucket's rate is divided by making its window `count` times as long, which is exact. If that window would exceed WINDOW_SECONDS_MAX,
- * the window becomes the longest multiple that does not, with fewer tokens, at least one.
+ * The part that each of `count` processes grants. Amount and burst become floor(n / count), but at least 1 unless they
+ * are 0. A token bucket's rate is divided by making its window `count` times as long, which is exact. If that window
+ * would exceed WINDOW_SECONDS_MAX, the window becomes the longest multiple that does not, with fewer tokens, at least
+ * one.
  */
 export function partOfLimit(limit: Limit, count: number): Limit {
   if (count === 1) return limit;
@@ -269,8 +291,8 @@ function cut(amount: number, count: number): number {
 }
 
 /**
- * The limit of takes that Headgate asks for itself: to warm up, and to find out whether a server is well. A token bucket that lives
- * for a second and refuses nobody, so that each payment writes. No metrics show it.
+ * The limit of takes that Headgate asks for itself: to warm up, and to find out whether a server is well. A token
+ * bucket that lives for a second and refuses nobody, so that each payment writes. No metrics show it.
  */
 export const OWN_LIMIT: Limit = {
   algorithm: Algorithm.tokenBucket,

@@ -1,5 +1,6 @@
-// Watches one bucket of a limit for calls that come in turns: a small cost that passes, then a large one that is refused. So they do where
-// callers ask with the request's cost and report the answer's on the same descriptor, and what is refused is not charged.
+// Watches one bucket of a limit for calls that come in turns: a small cost that passes, then a large one that is
+// refused. So they do where callers ask with the request's cost and report the answer's on the same descriptor, and
+// what is refused is not charged.
 
 /** Reports are so many times as large as what is asked before. */
 const LARGER = 10;

@@ -1,10 +1,13 @@
-// A rate limit request as decoded from the wire. Objects are pooled: a LimitRequest is filled, decided and reset.
-// All text is "one-byte": a string whose char codes are the bytes as sent (Latin-1), without UTF-8 decoding. The protocol asks for
-// UTF-8, but nothing here relies on it (docs/decisions/0009-bytes-that-are-no-text.md).
+// A rate limit request as decoded from the wire. Objects are pooled: a LimitRequest is filled, decided and reset. All
+// text is "one-byte": a string whose char codes are the bytes as sent (Latin-1), without UTF-8 decoding. The protocol
+// asks for UTF-8, but nothing here relies on it (docs/decisions/0009-bytes-that-are-no-text.md).
 
 import { Unit } from "./limit.ts";
 
-/** Bounds of a request; more is INVALID_ARGUMENT. The bound on entries is high because values hold whole paths of requests. */
+/**
+ * Bounds of a request; more is INVALID_ARGUMENT. The bound on entries is high because values hold whole paths of
+ * requests.
+ */
 export const DOMAIN_BYTES_MAX = 1_024;
 export const DESCRIPTORS_MAX = 256;
 export const ENTRIES_MAX = 64;
@@ -16,7 +19,9 @@ export class Descriptor {
   /** Keys and values of the entries, one-byte. Only the first `entryCount` elements are valid. */
   readonly keys: string[] = [];
   readonly values: string[] = [];
-  /** True if the descriptor brings a limit of its own (`limit`): the four fields below. `overrideUnit` may be no Unit. */
+  /**
+   * True if the descriptor brings a limit of its own (`limit`): the four fields below. `overrideUnit` may be no Unit.
+   */
   hasOverride = false;
   overrideAmount = 0;
   overrideUnit: number = Unit.unknown;
@@ -56,8 +61,8 @@ export class Descriptor {
 }
 
 /**
- * What the fields of a headgate.v1.Budgets call ask for. `none`: the call came by ShouldRateLimit, where the entries that its rule
- * names may ask for a hold.
+ * What the fields of a headgate.v1.Budgets call ask for. `none`: the call came by ShouldRateLimit, where the entries
+ * that its rule names may ask for a hold.
  */
 export const HoldAsk = { none: 0, reserve: 1, settle: 2 } as const;
 export type HoldAsk = (typeof HoldAsk)[keyof typeof HoldAsk];
@@ -101,7 +106,9 @@ export function textOf(oneByte: string): string {
   return Buffer.from(oneByte, "latin1").toString("utf8");
 }
 
-/** Copies one-byte text. For parts of longer strings that are kept: V8 keeps the whole string alive for a part of it. */
+/**
+ * Copies one-byte text. For parts of longer strings that are kept: V8 keeps the whole string alive for a part of it.
+ */
 export function copyOf(oneByte: string): string {
   return Buffer.from(oneByte, "latin1").toString("latin1");
 }

@@ -12,7 +12,9 @@ export class LimitStats {
   shadowMode = 0;
   /** The part of `overLimit` that `on_store_failure: deny` refused, because the store did not answer. */
   deniedUnanswered = 0;
-  /** Descriptors that match the limit but take no hits from it: they peek, or bring their own limit. No metric shows it. */
+  /**
+   * Descriptors that match the limit but take no hits from it: they peek, or bring their own limit. No metric shows it.
+   */
   withoutHits = 0;
   /** Holds opened by payments, in holds, as are the counters of holds and settlements below. */
   holdsOpened = 0;
@@ -37,7 +39,10 @@ export class LimitStats {
   /** Those of single values, which count in its place (ValueStatsBook). */
   values: LimitStats[] | undefined;
 
-  /** Grows with each change of a counter that metrics show. Settlements count too: their payments may have gone to another process. */
+  /**
+   * Grows with each change of a counter that metrics show. Settlements count too: their payments may have gone to
+   * another process.
+   */
   get #shown(): number {
     const hits = this.totalHits + this.withinLimit + this.nearLimit + this.overLimit;
     return hits + this.settlements + this.settledLate + this.settledAgain + this.holdsExpired;
@@ -81,7 +86,10 @@ export class LimitStats {
   }
 }
 
-/** The counters of a limit that the operator's page shows, in hits since the process started or the rule came into force. */
+/**
+ * The counters of a limit that the operator's page shows, in hits since the process started or the rule came into
+ * force.
+ */
 export interface RuleCount {
   readonly hits: number;
   readonly refused: number;
@@ -110,11 +118,15 @@ export interface StatsBook {
   statsOf(domain: string, path: readonly string[], limit: string): LimitStats;
 }
 
-/** Keeps the stats of single values (`detailed_metric`, `value_to_metric`), of at most METRIC_VALUES_MAX values per rule. */
+/**
+ * Keeps the stats of single values (`detailed_metric`, `value_to_metric`), of at most METRIC_VALUES_MAX values per
+ * rule.
+ */
 export interface ValueStatsBook {
   /**
-   * The stats of a rule for the values of one call: the same object for the same arguments. Once the rule has METRIC_VALUES_MAX
-   * values, the stats of `other`. `ruleStats` are those that `statsOf` gave for the rule; `path` is as there.
+   * The stats of a rule for the values of one call: the same object for the same arguments. Once the rule has
+   * METRIC_VALUES_MAX values, the stats of `other`. `ruleStats` are those that `statsOf` gave for the rule; `path` is
+   * as there.
    */
   statsOfValues(ruleStats: LimitStats, path: readonly string[]): LimitStats;
 }
@@ -130,7 +142,10 @@ export class DomainStats {
   calls = 0;
   /** The part of them that had not all entries that the domain requires. */
   incomplete = 0;
-  /** Keys of a descriptor that met no rule in their order, one-byte. Empty until there was one, and for a domain without rules. */
+  /**
+   * Keys of a descriptor that met no rule in their order, one-byte. Empty until there was one, and for a domain without
+   * rules.
+   */
   exampleKeys: readonly string[] = [];
   /** Its values, which are never shown. */
   exampleValues: readonly string[] = [];

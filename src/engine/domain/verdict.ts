@@ -1,13 +1,14 @@
-// How the answers to a call's takes fold into the verdict of the call, and which payments must be returned. All code that settles
-// calls in this process uses it; lua/take.lua has the same rules for calls that Redis settles.
+// How the answers to a call's takes fold into the verdict of the call, and which payments must be returned. All code
+// that settles calls in this process uses it; lua/take.lua has the same rules for calls that Redis settles.
 
 import { MICROS_PER_TOKEN } from "../../base/units.ts";
 import { Algorithm, usToRefill } from "./limit.ts";
 import { copyAnswer, copyQuestion, isOver, Kind, Mode, Outcome, type Take, type TakeGroup, Verdict } from "./take.ts";
 
 /**
- * Folds the descriptors of a call into its verdict. A descriptor is over when any of its takes is. An ordinary descriptor that is
- * over refuses the call. Quota descriptors refuse it when all of them are over. Shadow descriptors never refuse it.
+ * Folds the descriptors of a call into its verdict. A descriptor is over when any of its takes is. An ordinary
+ * descriptor that is over refuses the call. Quota descriptors refuse it when all of them are over. Shadow descriptors
+ * never refuse it.
  */
 export class VerdictFold {
   #isRefused = false;
@@ -30,7 +31,9 @@ export class VerdictFold {
     }
   }
 
-  /** Whether the call is refused. `hasSpareQuota`: a quota descriptor without a take passes (TakeGroup.hasSpareQuota). */
+  /**
+   * Whether the call is refused. `hasSpareQuota`: a quota descriptor without a take passes (TakeGroup.hasSpareQuota).
+   */
   refuses(hasSpareQuota: boolean): boolean {
     return this.#isRefused || (this.#quotas > 0 && this.#quotasOver === this.#quotas && !hasSpareQuota);
   }
@@ -63,7 +66,10 @@ export function isGroupRefused(group: TakeGroup): boolean {
   return FOLD.refuses(group.hasSpareQuota);
 }
 
-/** The cost that giving a take back returns: what it paid, or 0 for modes whose payment is kept (refunds, charges, settlements). */
+/**
+ * The cost that giving a take back returns: what it paid, or 0 for modes whose payment is kept (refunds, charges,
+ * settlements).
+ */
 export function costToReturn(take: {
   readonly mode: number;
   readonly cost: number;
@@ -73,9 +79,10 @@ export function costToReturn(take: {
 }
 
 /**
- * Moves the payments that a call of this verdict returns to `returned`, for Store.giveBack, and updates the group's answers to the state
- * of the buckets after that. `allowed`: those of descriptors that are over. `refused`: all that were made to pass. `failed`: post-paid
- * hits too, because nobody gets an answer. Payments that a policy decided (Take.byPolicy) move to `byPolicy`.
+ * Moves the payments that a call of this verdict returns to `returned`, for Store.giveBack, and updates the group's
+ * answers to the state of the buckets after that. `allowed`: those of descriptors that are over. `refused`: all that
+ * were made to pass. `failed`: post-paid hits too, because nobody gets an answer. Payments that a policy decided
+ * (Take.byPolicy) move to `byPolicy`.
  */
 export function collectReturns(group: TakeGroup, verdict: Verdict, returned: TakeGroup, byPolicy = returned): void {
   let end = 0;
@@ -105,8 +112,8 @@ function showReturned(group: TakeGroup, returned: Take): void {
   }
 }
 
-// A token bucket gives back less by what has refilled since the payment, so `remaining` is too large by that much. Its reset is at
-// most a microsecond too long. The reset of other algorithms is only updated when the bucket becomes full.
+// A token bucket gives back less by what has refilled since the payment, so `remaining` is too large by that much. Its
+// reset is at most a microsecond too long. The reset of other algorithms is only updated when the bucket becomes full.
 function addRemaining(take: Take, cost: number): void {
   const { limit } = take;
   take.remaining = Math.min(limit.burst, take.remaining + cost);

@@ -1,5 +1,5 @@
-// What a limit at run time makes of a rule: the Limits that take the place of the rule's. They keep the rule's buckets, so what was spent stays
-// spent.
+// What a limit at run time makes of a rule: the Limits that take the place of the rule's. They keep the rule's buckets,
+// so what was spent stays spent.
 
 import { Algorithm, type Limit, UNIT_SECONDS, Unit } from "../domain/limit.ts";
 import { reduceRate } from "../rules/limit-shape.ts";
@@ -29,7 +29,9 @@ export function apply({ change, untilUs }: RuntimeLimit, rule: Rule): AppliedLim
   };
 }
 
-/** Whether the limit has that name: its own, or its label in metrics; empty for the only one that is not `concurrent`. */
+/**
+ * Whether the limit has that name: its own, or its label in metrics; empty for the only one that is not `concurrent`.
+ */
 export function isNamed(limit: Limit, rule: Rule, name: string): boolean {
   if (name !== "") return limit.names.name === safeName(name) || labelOf(limit) === name;
   return !limit.isConcurrent && rule.limits.filter(({ isConcurrent }) => !isConcurrent).length === 1;

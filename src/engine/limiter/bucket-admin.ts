@@ -1,5 +1,5 @@
-// What operators can do with single buckets, which they name by descriptors: read their state, or reset them. Uses only the
-// Store interface, so it works with every store. operate/http/access.ts checks who may ask.
+// What operators can do with single buckets, which they name by descriptors: read their state, or reset them. Uses only
+// the Store interface, so it works with every store. operate/http/access.ts checks who may ask.
 
 import type { Clock } from "../../base/clock.ts";
 import type { StoreError } from "../../base/errors.ts";
@@ -70,7 +70,10 @@ interface BucketAdminOptions extends FillOptions {
 const DEADLINE_US = 2 * MICROS_PER_SECOND;
 /** A refund of a counter that is above every count. */
 const COUNT_ABOVE_ALL = Number.MAX_SAFE_INTEGER;
-/** Refunds of COST_ABOVE_ALL that reset any bucket: a sliding window keeps two counts of up to AMOUNT_MAX, the others one. */
+/**
+ * Refunds of COST_ABOVE_ALL that reset any bucket: a sliding window keeps two counts of up to AMOUNT_MAX, the others
+ * one.
+ */
 const REFUNDS = 2;
 
 /** Reads and resets buckets. */
@@ -84,8 +87,8 @@ export class BucketAdmin {
   }
 
   /**
-   * The state of the buckets that a call with these descriptors would pay, each once; empty if no rule matches. Pays nothing.
-   * Throws RequestError for an override with an unknown unit, StoreError if the store does not answer.
+   * The state of the buckets that a call with these descriptors would pay, each once; empty if no rule matches. Pays
+   * nothing. Throws RequestError for an override with an unknown unit, StoreError if the store does not answer.
    */
   async peek(asked: AskedBuckets): Promise<readonly BucketReport[]> {
     const takes = this.#find(asked);
@@ -93,13 +96,15 @@ export class BucketAdmin {
   }
 
   /**
-   * Resets these buckets and returns their states before and after. This process forgets what it remembers of them; other processes
-   * go on with their memory for up to a second, or their sync period (docs/inspect.md). Throws as `peek` does.
+   * Resets these buckets and returns their states before and after. This process forgets what it remembers of them;
+   * other processes go on with their memory for up to a second, or their sync period (docs/inspect.md). Throws as
+   * `peek` does.
    */
   async reset(asked: AskedBuckets): Promise<readonly ResetReport[]> {
     const takes = this.#find(asked);
     const before = this.#reports(takes, await this.#ask(takes, asPeek, 1));
-    // Before the reset, so that what is counted in memory is not spent again; after it, so that nothing stale is paid into it.
+    // Before the reset, so that what is counted in memory is not spent again; after it, so that nothing stale is paid
+    // into it.
     this.#forget(takes);
     const group = await this.#ask(takes, asRefund, REFUNDS);
     this.#forget(takes);

@@ -1,5 +1,5 @@
-// One call on its way through the limiter, with its answer before that is encoded for a protocol. Pooled with everything that a call
-// needs.
+// One call on its way through the limiter, with its answer before that is encoded for a protocol. Pooled with
+// everything that a call needs.
 
 import type { StoreError } from "../../base/errors.ts";
 import type { Limit, OnStoreFailure } from "../domain/limit.ts";
@@ -26,7 +26,10 @@ export interface AppliedLimit {
   readonly of: Rule;
   readonly rule: Rule;
   readonly limits: readonly Limit[];
-  /** The limit that a block shows; undefined for other kinds, and if the rule has no limits by now, so that the block does nothing. */
+  /**
+   * The limit that a block shows; undefined for other kinds, and if the rule has no limits by now, so that the block
+   * does nothing.
+   */
   readonly blocked: Limit | undefined;
 }
 
@@ -63,7 +66,10 @@ export interface CallConcluder {
   concludeLater(call: LimitCall): void;
 }
 
-/** Request, takes and decision of one call. If the store settles it later, its limiter concludes it, and its finisher ends it. */
+/**
+ * Request, takes and decision of one call. If the store settles it later, its limiter concludes it, and its finisher
+ * ends it.
+ */
 export class LimitCall implements SettleListener {
   readonly request = new LimitRequest();
   readonly group = new TakeGroup();
@@ -76,14 +82,17 @@ export class LimitCall implements SettleListener {
   /** Indexes of the descriptors that met no rule, limited or unlimited, in a domain that has rules. */
   readonly unmatched: number[] = [];
   /**
-   * Index of each descriptor's first take in the group, and as one more element the index after the last descriptor's takes. Empty for
-   * an unknown domain.
+   * Index of each descriptor's first take in the group, and as one more element the index after the last descriptor's
+   * takes. Empty for an unknown domain.
    */
   readonly firstTakes: number[] = [];
   globalTake: Take | undefined;
   /** The limit at run time of each descriptor; empty if the domain has none. */
   readonly runtime: (AppliedLimit | undefined)[] = [];
-  /** Why no limit is asked: a descriptor is blocked, or an entry is missing that the domain refuses calls without (refusals.ts). */
+  /**
+   * Why no limit is asked: a descriptor is blocked, or an entry is missing that the domain refuses calls without
+   * (refusals.ts).
+   */
   refusal: "blocked" | "incomplete" | undefined;
   /** The key of an entry that the domain requires and no descriptor has; undefined if the call is complete. */
   missing: string | undefined;
@@ -165,7 +174,9 @@ export class Decision {
   readonly statuses: Status[] = [];
   headerCount = 0;
   readonly headers: Header[] = [];
-  /** Sent as dynamic metadata: a JSON-like object. If it is frozen, its encoded bytes may be reused (grpc/rls/codec.ts). */
+  /**
+   * Sent as dynamic metadata: a JSON-like object. If it is frozen, its encoded bytes may be reused (grpc/rls/codec.ts).
+   */
   metadata: Readonly<Record<string, unknown>> | undefined;
 
   addStatus(): Status {

@@ -1,5 +1,5 @@
-// Second half of a call: makes the decision from the settled takes, and counts them for the stats of their rules. Of a descriptor's limits
-// and the global limit, the strictest is shown.
+// Second half of a call: makes the decision from the settled takes, and counts them for the stats of their rules. Of a
+// descriptor's limits and the global limit, the strictest is shown.
 
 import { AMOUNT_MAX, divideDown, divideUp, MICROS_PER_SECOND } from "../../base/units.ts";
 import { OnStoreFailure } from "../domain/limit.ts";
@@ -8,8 +8,8 @@ import { isAnyOver, VerdictFold } from "../domain/verdict.ts";
 import type { LimitCall, Status } from "./call.ts";
 
 /**
- * Writes the decision of a settled call: one status per descriptor, in order, which shows the descriptor's strictest limit. Also
- * sets `call.governing`. Under SHADOW_MODE statuses keep their codes, and the call passes.
+ * Writes the decision of a settled call: one status per descriptor, in order, which shows the descriptor's strictest
+ * limit. Also sets `call.governing`. Under SHADOW_MODE statuses keep their codes, and the call passes.
  */
 export function combine(call: LimitCall): void {
   const decision = call.decision;
@@ -74,8 +74,9 @@ export function strictestOf(call: LimitCall, descriptor: number, first: Take | u
 }
 
 /**
- * The stricter of two takes: one that refuses before one that allows. Of two that refuse, the longer wait; of two that allow, the
- * one with less remaining. A `concurrent` limit that allows comes last, because its remaining places are another unit.
+ * The stricter of two takes: one that refuses before one that allows. Of two that refuse, the longer wait; of two that
+ * allow, the one with less remaining. A `concurrent` limit that allows comes last, because its remaining places are
+ * another unit.
  */
 function strictest(one: Take | undefined, other: Take): Take {
   if (one === undefined) return other;
@@ -113,7 +114,8 @@ export function canPassLater(take: Take): boolean {
 }
 
 /**
- * The seconds that a status or header shows for the take: the wait if it is over, else the time until the bucket is full. Show it only if `canPassLater`.
+ * The seconds that a status or header shows for the take: the wait if it is over, else the time until the bucket is
+ * full. Show it only if `canPassLater`.
  */
 export function resetSecondsOf(take: Take): number {
   const over = take.outcome === Outcome.over || take.outcome === Outcome.never;
@@ -122,8 +124,9 @@ export function resetSecondsOf(take: Take): number {
 }
 
 /**
- * Seconds for Retry-After: the take's wait, lengthened by up to `limit.retryAfterJitter` of itself, rounded up, at least 1.
- * The part is a hash of the bucket key: one caller always gets the same jitter from every process, and callers spread out.
+ * Seconds for Retry-After: the take's wait, lengthened by up to `limit.retryAfterJitter` of itself, rounded up, at
+ * least 1. The part is a hash of the bucket key: one caller always gets the same jitter from every process, and callers
+ * spread out.
  */
 export function retryAfterSeconds(take: Take): number {
   const {
@@ -133,8 +136,8 @@ export function retryAfterSeconds(take: Take): number {
   return Math.max(1, Math.ceil((take.waitUs * (1 + share)) / MICROS_PER_SECOND));
 }
 
-// FNV-1a, whose high bits are close for similar keys, then the finalizer of murmur3, which spreads them. `keyHash` can't be used,
-// because it differs in each process.
+// FNV-1a, whose high bits are close for similar keys, then the finalizer of murmur3, which spreads them. `keyHash`
+// can't be used, because it differs in each process.
 function stableHash(text: string): number {
   let hash = 0x811c9dc5;
   for (let i = 0; i < text.length; i++) hash = Math.imul(hash ^ text.charCodeAt(i), 0x01000193);
@@ -259,8 +262,9 @@ function countRoom(take: Take, nearLimitRatio: number): void {
 type SettlementFound = "settled" | "unknown" | "already_settled";
 
 /**
- * What the answered settlements of the descriptor found. Limits may differ if an earlier attempt reached only some of them. Then `unknown` comes
- * before `settled`, and `settled` before `already_settled`. A `concurrent` limit, which charges nothing, has a say only if it is alone.
+ * What the answered settlements of the descriptor found. Limits may differ if an earlier attempt reached only some of
+ * them. Then `unknown` comes before `settled`, and `settled` before `already_settled`. A `concurrent` limit, which
+ * charges nothing, has a say only if it is alone.
  */
 export function settlementFound({ takes, size }: TakeGroup, descriptor: number): SettlementFound {
   let strongest: Take | undefined;

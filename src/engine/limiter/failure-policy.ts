@@ -1,5 +1,5 @@
-// Decides takes that the store left unanswered: each take by the on_store_failure of its limit, then the call by all its takes, as
-// without a failure. Answers of the store stay valid, and its payments are kept if the call passes.
+// Decides takes that the store left unanswered: each take by the on_store_failure of its limit, then the call by all
+// its takes, as without a failure. Answers of the store stay valid, and its payments are kept if the call passes.
 
 import { divideDown, MICROS_PER_SECOND } from "../../base/units.ts";
 import { type Limit, OnStoreFailure, partOfLimit } from "../domain/limit.ts";
@@ -35,9 +35,10 @@ export class FailurePolicy {
   }
 
   /**
-   * Decides a failed group: afterwards it is allowed, refused, or still failed if the call must end with an error. If any take
-   * refuses (by the store's answer, by `deny` or by `local`), the call is refused; else one `error` ends it. Shadow takes have no say.
-   * Reports, refunds and settlements refuse nothing. Returns the strictest policy of the unanswered takes that had its way.
+   * Decides a failed group: afterwards it is allowed, refused, or still failed if the call must end with an error. If
+   * any take refuses (by the store's answer, by `deny` or by `local`), the call is refused; else one `error` ends it.
+   * Shadow takes have no say. Reports, refunds and settlements refuse nothing. Returns the strictest policy of the
+   * unanswered takes that had its way.
    */
   decide(group: TakeGroup, nowUs: number): OnStoreFailure {
     const policy = denyUnanswered(group);
@@ -67,7 +68,9 @@ export class FailurePolicy {
   }
 }
 
-/** Refuses the unanswered takes of limits with `deny`. Returns the strictest policy of unanswered takes, `error` last. */
+/**
+ * Refuses the unanswered takes of limits with `deny`. Returns the strictest policy of unanswered takes, `error` last.
+ */
 function denyUnanswered(group: TakeGroup): OnStoreFailure {
   let policy: OnStoreFailure | undefined;
   for (let i = 0; i < group.size; i++) {
@@ -101,8 +104,8 @@ function hasUnanswered(group: TakeGroup, policy: OnStoreFailure): boolean {
 }
 
 /**
- * Whether a report or refund of a call that ends with an error may be kept, so that the same call sent again would count it twice. A
- * settlement with an id counts once.
+ * Whether a report or refund of a call that ends with an error may be kept, so that the same call sent again would
+ * count it twice. A settlement with an id counts once.
  */
 export function mayCountTwice(group: TakeGroup): boolean {
   for (let i = 0; i < group.size; i++) {
@@ -125,9 +128,10 @@ interface Known {
 }
 
 /**
- * on_store_failure: local. Decides unanswered takes in this process's memory: each process grants its part of the limit, starting from
- * the store's last answer. Counts a bucket locally from its first unanswered take until the store next answers a take on it. During that time this process
- * grants at most its part of what the store last reported as remaining, plus its part of what returns meanwhile.
+ * on_store_failure: local. Decides unanswered takes in this process's memory: each process grants its part of the
+ * limit, starting from the store's last answer. Counts a bucket locally from its first unanswered take until the store
+ * next answers a take on it. During that time this process grants at most its part of what the store last reported as
+ * remaining, plus its part of what returns meanwhile.
  */
 export class LocalFallback {
   readonly #openStore: () => LocalStore;
@@ -148,7 +152,10 @@ export class LocalFallback {
     this.#processCount = processCount;
   }
 
-  /** Called after each call that the store answered: remembers its answers for limits with `local`, and ends their local counting. */
+  /**
+   * Called after each call that the store answered: remembers its answers for limits with `local`, and ends their local
+   * counting.
+   */
   storeAnswered(group: TakeGroup, nowUs: number): void {
     for (let i = 0; i < group.size; i++) {
       const take = group.takes[i] as Take;
@@ -169,8 +176,8 @@ export class LocalFallback {
   }
 
   /**
-   * Answers the unanswered takes of limits with `local`, with each limit cut to this process's part. A settlement of a hold that was not
-   * opened here stays unanswered: the store may have that hold.
+   * Answers the unanswered takes of limits with `local`, with each limit cut to this process's part. A settlement of a
+   * hold that was not opened here stays unanswered: the store may have that hold.
    */
   settle(group: TakeGroup, nowUs: number): void {
     this.#store ??= this.#openStore();

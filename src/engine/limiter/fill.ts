@@ -1,4 +1,5 @@
-// First half of a call: finds the rule of each descriptor, and adds one take per limit, with its price and the key of its bucket.
+// First half of a call: finds the rule of each descriptor, and adds one take per limit, with its price and the key of
+// its bucket.
 
 import type { Limit } from "../domain/limit.ts";
 import { type Descriptor, HoldAsk, type LimitRequest } from "../domain/request.ts";
@@ -32,8 +33,9 @@ export class TakeFiller {
   }
 
   /**
-   * Adds the takes of all descriptors and of the global limit. Throws RequestError for an override with an unknown unit, for
-   * matching that takes too long, for a call of Budgets that leads to no hold, and for more limits than a call may have.
+   * Adds the takes of all descriptors and of the global limit. Throws RequestError for an override with an unknown
+   * unit, for matching that takes too long, for a call of Budgets that leads to no hold, and for more limits than a
+   * call may have.
    */
   fill(call: LimitCall, rules: DomainRules): void {
     const { request, group } = call;
@@ -85,14 +87,19 @@ export class TakeFiller {
     else if (rule !== undefined) this.#fillRule(call, rules, question, rule, applied?.limits ?? rule.limits);
   }
 
-  /** The limit at run time that applies to a descriptor. Operators ask about buckets, which blocked and exempt callers have, too. */
+  /**
+   * The limit at run time that applies to a descriptor. Operators ask about buckets, which blocked and exempt callers
+   * have, too.
+   */
   #applied(runtime: CallerLimits, index: number, rule: Rule): AppliedLimit | undefined {
     const applied = runtime.of(index, rule);
     const isOfBuckets = applied?.kind === "amounts" || applied?.kind === "use";
     return this.#options.countsNothing === true && !isOfBuckets ? undefined : applied;
   }
 
-  /** Counts limits that match a descriptor but get no take, because its limit at run time exempts it or names others. */
+  /**
+   * Counts limits that match a descriptor but get no take, because its limit at run time exempts it or names others.
+   */
   #countWithoutTake({ limits }: Rule): void {
     if (this.#options.countsNothing === true) return;
     for (const { stats } of limits) stats.withoutHits++;
@@ -113,7 +120,8 @@ export class TakeFiller {
   #fillRule(call: LimitCall, rules: DomainRules, question: Question, rule: Rule, limits: readonly Limit[]): void {
     const { group } = call;
     if (rule.limits.length === 0) {
-      // The reference service, which counters are shared with, counts no unlimited descriptor among the quota descriptors.
+      // The reference service, which counters are shared with, counts no unlimited descriptor among the quota
+      // descriptors.
       if (question.isSpareQuota && rules.counters === undefined) group.hasSpareQuota = true;
       return;
     }
@@ -163,7 +171,8 @@ export class TakeFiller {
     }
   }
 
-  // As in the reference service: names are collected from all descriptors first, and a limit that is replaced still replaces.
+  // As in the reference service: names are collected from all descriptors first, and a limit that is replaced still
+  // replaces.
   #gatherReplaced(request: LimitRequest, rules: DomainRules): void {
     for (let i = 0; i < request.descriptorCount; i++) {
       const descriptor = request.descriptors[i] as Descriptor;

@@ -1,5 +1,5 @@
-// Finds limits that never refuse although callers report what they use. What a refused call costs is not charged, and what is always charged
-// refuses nobody unless somebody asks before. A suspicion, from the takes of the limit.
+// Finds limits that never refuse although callers report what they use. What a refused call costs is not charged, and
+// what is always charged refuses nobody unless somebody asks before. A suspicion, from the takes of the limit.
 
 import { ReportTurns } from "../domain/report-turns.ts";
 import { isOver, Mode, Outcome, type Take } from "../domain/take.ts";

@@ -1,4 +1,5 @@
-// What the limiter reports to telemetry. Implementations are called on the decision path, so they must be cheap and must not throw.
+// What the limiter reports to telemetry. Implementations are called on the decision path, so they must be cheap and
+// must not throw.
 
 import type { StoreError } from "../../base/errors.ts";
 import type { OnStoreFailure } from "../domain/limit.ts";
@@ -17,7 +18,10 @@ export type MissingForReports = "post_paid" | "charge_given_hits" | "asking";
 export interface LimiterObserver {
   /** A call was decided. `elapsedUs` is the time from `decide` to the decision, in microseconds. */
   decided(refused: boolean, source: Source, elapsedUs: number): void;
-  /** Takes of a call were decided without an answer of the store; `policy` is the strictest policy applied, `group` the decided takes. */
+  /**
+   * Takes of a call were decided without an answer of the store; `policy` is the strictest policy applied, `group` the
+   * decided takes.
+   */
   degraded(policy: OnStoreFailure, failure: StoreError, group: TakeGroup): void;
   /** A request with `descriptors` descriptors named a domain without rules. */
   domainNotFound(domain: string, descriptors: number): void;

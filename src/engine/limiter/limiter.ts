@@ -1,5 +1,5 @@
-// Decides calls: match rules, fill a group of takes, have the store settle it, make the decision. Knows neither gRPC nor Redis.
-// With a store that answers at once everything is synchronous and allocates nothing per call.
+// Decides calls: match rules, fill a group of takes, have the store settle it, make the decision. Knows neither gRPC
+// nor Redis. With a store that answers at once everything is synchronous and allocates nothing per call.
 
 import type { Clock } from "../../base/clock.ts";
 import { invariant } from "../../base/invariant.ts";
@@ -49,8 +49,9 @@ export class Limiter implements CallConcluder {
   }
 
   /**
-   * Decides the call's request. True: `call.decision` or `call.failure` is written. False: it will be, and then the call's finisher is
-   * called, once. `deadlineUs` is in microseconds of the clock. Throws RequestError; nothing is paid then.
+   * Decides the call's request. True: `call.decision` or `call.failure` is written. False: it will be, and then the
+   * call's finisher is called, once. `deadlineUs` is in microseconds of the clock. Throws RequestError; nothing is paid
+   * then.
    */
   decide(call: LimitCall, deadlineUs: number): boolean {
     call.startedUs = this.#options.clock.nowUs();
@@ -115,8 +116,9 @@ export class Limiter implements CallConcluder {
   }
 
   /**
-   * Returns what a concluded call paid to pass. For a call whose caller has gone, so that nobody would settle its holds. Post-paid
-   * hits and settlements are kept. Must be called when the call is finished, before anybody reads the counters.
+   * Returns what a concluded call paid to pass. For a call whose caller has gone, so that nobody would settle its
+   * holds. Post-paid hits and settlements are kept. Must be called when the call is finished, before anybody reads the
+   * counters.
    */
   giveBackUnheard(call: LimitCall): void {
     if (call.failure !== undefined) return;

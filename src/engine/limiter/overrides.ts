@@ -1,5 +1,6 @@
-// Overrides: limits in a descriptor, which replace the limits of the rule that it matches. They are made once per rule, unit and amount, and
-// kept in bounded number. An override replaces the rule's amounts; the rule's other settings apply to it too.
+// Overrides: limits in a descriptor, which replace the limits of the rule that it matches. They are made once per rule,
+// unit and amount, and kept in bounded number. An override replaces the rule's amounts; the rule's other settings apply
+// to it too.
 
 import { RequestError } from "../../base/errors.ts";
 import { RecentMap } from "../../base/recent-map.ts";
@@ -89,12 +90,16 @@ function entryPath({ keys, values, entryCount }: Descriptor, hashesValues: boole
 }
 
 /**
- * Limits of one generation, 4,096 in both, less than 1 MB, which is enough for the plans of a service. If callers bring ever new
- * amounts, more would cost more per call (bench/micro/overrides.mjs), because the garbage collector copies objects that live longer.
+ * Limits of one generation, 4,096 in both, less than 1 MB, which is enough for the plans of a service. If callers bring
+ * ever new amounts, more would cost more per call (bench/micro/overrides.mjs), because the garbage collector copies
+ * objects that live longer.
  */
 const LIMITS_MAX = 2_048;
 const AMOUNTS = 2 ** 32;
-/** From so many templates on, all limits are forgotten, and numbers start over: with an amount, a larger number would not be exact. */
+/**
+ * From so many templates on, all limits are forgotten, and numbers start over: with an amount, a larger number would
+ * not be exact.
+ */
 const TEMPLATES_MAX = 2 ** 20;
 
 type OverrideOptions = Pick<FillOptions, "onStoreFailure" | "retryAfterJitter"> & { readonly statsBook: StatsBook };
@@ -110,12 +115,15 @@ interface Template {
 /** By the number of the unit; undefined for Unit.unknown. */
 type Templates = readonly (Template | undefined)[];
 
-/** The path and the name of the counters of all overrides of a domain. No rule has an empty key, and no limit such a name. */
+/**
+ * The path and the name of the counters of all overrides of a domain. No rule has an empty key, and no limit such a
+ * name.
+ */
 export const OVERRIDE_STATS = { path: ["", "(overrides)"], name: "(overrides)" } as const;
 
 /**
- * Makes limits of overrides and remembers them. Leases and denial memory compare limits by identity, so an amount that calls keep
- * bringing must stay the same object for as long as they do.
+ * Makes limits of overrides and remembers them. Leases and denial memory compare limits by identity, so an amount that
+ * calls keep bringing must stay the same object for as long as they do.
  */
 export class OverrideLimits {
   readonly #options: OverrideOptions;
@@ -129,8 +137,9 @@ export class OverrideLimits {
   }
 
   /**
-   * The limit of the descriptor's override. `rule` has limits or is unlimited; undefined if the entries match no such rule. Throws
-   * RequestError for an unknown unit or algorithm, a window of no unit or of more than a year, and a log that is too long.
+   * The limit of the descriptor's override. `rule` has limits or is unlimited; undefined if the entries match no such
+   * rule. Throws RequestError for an unknown unit or algorithm, a window of no unit or of more than a year, and a log
+   * that is too long.
    */
   limitOf(descriptor: Descriptor, rules: DomainRules, rule: Rule | undefined): Limit {
     const { overrideAmount: amount, overrideUnit: unit, overrideUnits, overrideAlgorithm } = descriptor;
@@ -288,8 +297,8 @@ function wrongMultiplier(units: number, unitsMax: number, unit: number): Request
 }
 
 /**
- * The algorithm of an override under a rule with holds: the one of the rule's own limit, because a sliding window can't give holds back
- * exactly. A calendar window becomes a fixed one, because an override brings a unit without a calendar.
+ * The algorithm of an override under a rule with holds: the one of the rule's own limit, because a sliding window can't
+ * give holds back exactly. A calendar window becomes a fixed one, because an override brings a unit without a calendar.
  */
 function algorithmWithHolds({ limits }: Rule): Algorithm {
   const algorithm = limits.find(({ isConcurrent }) => !isConcurrent)?.algorithm ?? Algorithm.tokenBucket;

@@ -1,5 +1,5 @@
-// What one descriptor asks of the limits of its rule (in which mode, for which cost, under which hold), and the takes that this
-// becomes: one for each limit, with the key of its bucket.
+// What one descriptor asks of the limits of its rule (in which mode, for which cost, under which hold), and the takes
+// that this becomes: one for each limit, with the key of its bucket.
 
 import type { Clock } from "../../base/clock.ts";
 import { RequestError } from "../../base/errors.ts";
@@ -22,7 +22,10 @@ import { limitForCall, limitForDescriptor } from "../rules/priority.ts";
 import type { CostEntry, DomainRules, HoldEntries, Rule } from "../rules/rule-set.ts";
 import type { CallerLimits, LimitCall } from "./call.ts";
 
-/** What a call asks of the global limit: nothing, whether there is room, or a payment. The strongest of its descriptors counts. */
+/**
+ * What a call asks of the global limit: nothing, whether there is room, or a payment. The strongest of its descriptors
+ * counts.
+ */
 export const Admission = { none: 0, peek: 1, pay: 2 } as const;
 export type Admission = (typeof Admission)[keyof typeof Admission];
 
@@ -62,7 +65,10 @@ export interface FillOptions {
   readonly countsNothing?: boolean;
 }
 
-/** The question of one descriptor at a time: `begin`, then `read` once its rule is known. Everything is valid until the next `begin`. */
+/**
+ * The question of one descriptor at a time: `begin`, then `read` once its rule is known. Everything is valid until the
+ * next `begin`.
+ */
 export class Question {
   readonly #options: FillOptions;
   /** Index of the descriptor in its request. */
@@ -73,7 +79,10 @@ export class Question {
 
   rule: Rule | undefined;
   kind: Kind = Kind.ordinary;
-  /** True: a quota descriptor that passes whatever its takes find. The call's other quota descriptors then can't refuse it. */
+  /**
+   * True: a quota descriptor that passes whatever its takes find. The call's other quota descriptors then can't refuse
+   * it.
+   */
   isSpareQuota = false;
   mode: Mode = Mode.pay;
   cost = 1;
@@ -150,7 +159,10 @@ export class Question {
   }
 }
 
-/** Throws RequestError unless the rule has holds or is unlimited: callers of Budgets must not mistake a limit without holds for one. */
+/**
+ * Throws RequestError unless the rule has holds or is unlimited: callers of Budgets must not mistake a limit without
+ * holds for one.
+ */
 export function checkHeld(rule: Rule | undefined): void {
   if (rule?.hold !== undefined || rule?.isUnlimited === true) return;
   const found = rule === undefined ? "no rule limits them" : `the rule ${textOf(rule.path)} has none`;
@@ -164,15 +176,18 @@ function isReported(rule: Rule | undefined, rules: DomainRules, descriptor: Desc
 }
 
 /**
- * True for a descriptor with hits of its own but without the value that marks settlements, under a rule that marks by value. It is
- * the report of a call that was refused, or the cost of a request: gateways that mark by value send both alike. It must not open a
- * hold, so it only peeks.
+ * True for a descriptor with hits of its own but without the value that marks settlements, under a rule that marks by
+ * value. It is the report of a call that was refused, or the cost of a request: gateways that mark by value send both
+ * alike. It must not open a hold, so it only peeks.
  */
 function onlyAsks(descriptor: Descriptor, { settleValue }: HoldEntries): boolean {
   return settleValue !== undefined && descriptor.hasHits && !descriptor.isRefund;
 }
 
-/** The use that a settlement reports: the descriptor's hits, else the call's if above 0, else the estimate of its entries. */
+/**
+ * The use that a settlement reports: the descriptor's hits, else the call's if above 0, else the estimate of its
+ * entries.
+ */
 function usedOf(request: LimitRequest, descriptor: Descriptor, { estimate }: HoldEntries): number {
   if (descriptor.hasHits) return unitsUp(descriptor.hits, estimate);
   return request.hitsAddend > 0 ? unitsUp(request.hitsAddend, estimate) : costOf(1, estimate, descriptor);
@@ -191,7 +206,10 @@ export function leavesAlone({ mode }: Question, limit: Limit): boolean {
   return mode === Mode.refund && limit.isConcurrent;
 }
 
-/** Adds a take whose key the caller has written to the group's buffer from `keyAt`. `paysReports`: see Rule.chargesGivenHits. */
+/**
+ * Adds a take whose key the caller has written to the group's buffer from `keyAt`. `paysReports`: see
+ * Rule.chargesGivenHits.
+ */
 export function addTake(group: TakeGroup, question: Question, limit: Limit, keyAt: number, paysReports: boolean): void {
   const take = group.add(limitForDescriptor(limit, question.descriptor));
   applyQuestion(group, take, question);
@@ -202,7 +220,9 @@ export function addTake(group: TakeGroup, question: Question, limit: Limit, keyA
   if (paysReports && take.mode === Mode.postPaid) addPayment(group, take);
 }
 
-/** Adds the take of the global limit: a call that asks for admission pays it; a call that only peeks peeks at it, too. */
+/**
+ * Adds the take of the global limit: a call that asks for admission pays it; a call that only peeks peeks at it, too.
+ */
 export function addGlobal(call: LimitCall, rules: DomainRules, admission: Admission, shadowMode: boolean): void {
   const { globalLimit } = rules;
   if (globalLimit === undefined) return;

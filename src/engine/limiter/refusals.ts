@@ -1,5 +1,5 @@
-// Calls that are refused before any limit is asked: a caller is blocked at run time, or an entry is missing that their domain requires.
-// They pay nothing, but what they settle, report or give back is kept, because it was admitted before.
+// Calls that are refused before any limit is asked: a caller is blocked at run time, or an entry is missing that their
+// domain requires. They pay nothing, but what they settle, report or give back is kept, because it was admitted before.
 
 import { type Limit, WAIT_US_MAX } from "../domain/limit.ts";
 import { type Descriptor, HoldAsk } from "../domain/request.ts";
@@ -43,7 +43,10 @@ export function findRefusal(
   }
 }
 
-/** Adds the refusals of blocked callers if nothing else is asked: no store has to answer them, and stores can't be asked about them. */
+/**
+ * Adds the refusals of blocked callers if nothing else is asked: no store has to answer them, and stores can't be asked
+ * about them.
+ */
 export function addBlocks(call: LimitCall, rules: DomainRules, question: Question, nowUs: number): void {
   const { request, group, runtime } = call;
   if (group.size > 0) return;

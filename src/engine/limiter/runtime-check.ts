@@ -135,8 +135,8 @@ export function writtenEntry(key: string, value: string): WrittenEntry {
 }
 
 /**
- * The limit that a change turns the kept one into, at `nowUs` of the store's clock. Throws RequestError, which says what it expected. Does
- * not check the end.
+ * The limit that a change turns the kept one into, at `nowUs` of the store's clock. Throws RequestError, which says
+ * what it expected. Does not check the end.
  */
 export function planLimit(
   rules: RuleSet,
@@ -174,7 +174,9 @@ function endUs(until: AskedLimit["until"], nowUs: number): number {
   throw refused(`an end up to ${isoTime(Number.MAX_SAFE_INTEGER)}, or none`);
 }
 
-/** What `change` would do: the limits before and after, in words. Throws RequestError, which says what would be right. */
+/**
+ * What `change` would do: the limits before and after, in words. Throws RequestError, which says what would be right.
+ */
 function checkChange(rules: RuleSet, asked: AskedCaller, rule: Rule | undefined, change: RuntimeChange) {
   if (rule === undefined) {
     const { says, descriptors } = explainRequest(rules, asked.domain, [asked.entries]);

@@ -1,5 +1,5 @@
-// Values of entries as people and metrics see them: hashes where they are hidden (`hash_values`), and the values that rules with
-// `detailed_metric` and `value_to_metric` are counted under.
+// Values of entries as people and metrics see them: hashes where they are hidden (`hash_values`), and the values that
+// rules with `detailed_metric` and `value_to_metric` are counted under.
 
 import type { Descriptor } from "../domain/request.ts";
 import { shownValue } from "../rules/bucket-key.ts";
@@ -26,7 +26,8 @@ function hides({ domain, request }: LimitCall, index: number): boolean {
 /** True if the rule or one on the path to it puts callers' values into metric labels. */
 export function countsValues(rule: Rule, matched: readonly Rule[], descriptor: Descriptor): boolean {
   if (rule.detailedMetric) return true;
-  // `matched` may still hold rules of an earlier, deeper descriptor after this one's; the rule itself is the last valid element.
+  // `matched` may still hold rules of an earlier, deeper descriptor after this one's; the rule itself is the last valid
+  // element.
   for (let i = 0; i < descriptor.entryCount; i++) {
     if (matched[i]?.valueToMetric) return true;
     if (matched[i] === rule || (rule.tiers !== undefined && matched[i]?.tiers === rule.tiers)) return false;

@@ -1,5 +1,6 @@
-// Limits at run time: what an operator sets for one caller, on top of the rules (docs/runtime-limits.md). A RuntimeLimit is kept as two texts,
-// a key and a value, both JSON. What comes from a store or a file is checked like any input.
+// Limits at run time: what an operator sets for one caller, on top of the rules (docs/runtime-limits.md). A
+// RuntimeLimit is kept as two texts, a key and a value, both JSON. What comes from a store or a file is checked like
+// any input.
 
 import { isRecord } from "../../base/is-record.ts";
 import { AMOUNT_MAX } from "../../base/units.ts";
@@ -17,7 +18,9 @@ export const RUNTIME_AMOUNTS_MAX = 8;
 /** How long an ended or unset one is remembered, so that older data can't bring it back: 30 days, in microseconds. */
 export const RUNTIME_REMEMBERED_US = 30 * 86_400 * 1_000_000;
 
-/** Whose limit it is: the entries of a descriptor in order, without those that carry costs, holds, priorities or tiers. */
+/**
+ * Whose limit it is: the entries of a descriptor in order, without those that carry costs, holds, priorities or tiers.
+ */
 export interface RuntimeKey {
   /** One-byte, as are keys and values. */
   readonly domain: string;
@@ -69,7 +72,10 @@ export interface AskedLimit {
   /** In the store's time; undefined: no end. */
   readonly until: { readonly seconds: number } | { readonly atUs: number } | undefined;
   readonly note: string;
-  /** `seen_us` of what the operator was shown, 0 for nothing: set only if it is there still. Undefined: whatever is there. */
+  /**
+   * `seen_us` of what the operator was shown, 0 for nothing: set only if it is there still. Undefined: whatever is
+   * there.
+   */
   readonly seenUs: number | undefined;
 }
 

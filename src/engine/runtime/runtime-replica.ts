@@ -1,15 +1,19 @@
-// Makes a process's table of limits at run time equal to the store's, and the store's to it: pure steps, from a message to the next request.
-// Every limit is the newest change of its caller, so two sides that differ are made equal by giving each what is newer. The store has a
-// version, which grows with every change, and the sum of all marks. A process takes what changed since the version that it knows; if the sums
-// differ after that (after a flush, an eviction, a failover to older data), it reads all and writes back what the store lacks. So what is
-// lost in the store never lifts a block, and an unset, which is kept as a change, is never undone.
+// Makes a process's table of limits at run time equal to the store's, and the store's to it: pure steps, from a message
+// to the next request. Every limit is the newest change of its caller, so two sides that differ are made equal by
+// giving each what is newer. The store has a version, which grows with every change, and the sum of all marks. A
+// process takes what changed since the version that it knows; if the sums differ after that (after a flush, an
+// eviction, a failover to older data), it reads all and writes back what the store lacks. So what is lost in the store
+// never lifts a block, and an unset, which is kept as a change, is never undone.
 
 import { isPast, type KeptLimit, RUNTIME_REMEMBERED_US } from "./runtime-limit.ts";
 import type { RuntimeRow, RuntimeTable } from "./runtime-table.ts";
 
 /** The state of the store without its limits. */
 export interface RuntimeHead {
-  /** Greater after every change, also of a store that has lost everything: it follows the store's clock. 0: nothing was ever kept. */
+  /**
+   * Greater after every change, also of a store that has lost everything: it follows the store's clock. 0: nothing was
+   * ever kept.
+   */
   readonly version: number;
   /** The sum of the marks of all limits. */
   readonly digest: number;
@@ -17,7 +21,9 @@ export interface RuntimeHead {
 
 /** A change to write. An empty value drops what is there. */
 export interface RuntimeWrite extends KeptLimit {
-  /** Writes only over a limit with this `atUs`, 0: over none. Undefined: over anything older, however full the store is. */
+  /**
+   * Writes only over a limit with this `atUs`, 0: over none. Undefined: over anything older, however full the store is.
+   */
   readonly expectedUs: number | undefined;
 }
 

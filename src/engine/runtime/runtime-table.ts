@@ -1,6 +1,6 @@
-// The limits at run time of a process: the newest change of each caller, ended and unset ones included. Calls find them without
-// making anything, and most with few looks at memory, which is what callers who take turns wait for (bench/micro/runtime-limits.mjs). `digest`
-// tells whether two tables, or a table and a store, are equal.
+// The limits at run time of a process: the newest change of each caller, ended and unset ones included. Calls find them
+// without making anything, and most with few looks at memory, which is what callers who take turns wait for
+// (bench/micro/runtime-limits.mjs). `digest` tells whether two tables, or a table and a store, are equal.
 
 import type { LongWork } from "../../base/long-work.ts";
 import type { Descriptor } from "../domain/request.ts";
@@ -8,7 +8,10 @@ import { isNewer, type KeptLimit, MARKS, type RuntimeLimit, readKey, readValue }
 
 /** Values that were read lately: callers on one plan have the same text. */
 const READ_MAX = 1_024;
-/** Bits that mark known last values, so that most callers without a limit are passed after one look; a tenth are set with 100,000. */
+/**
+ * Bits that mark known last values, so that most callers without a limit are passed after one look; a tenth are set
+ * with 100,000.
+ */
 const BITS = 1 << 20;
 /** Characters at the end of a value that choose its bit. */
 const BIT_CHARS = 8;

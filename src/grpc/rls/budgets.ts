@@ -1,5 +1,6 @@
-// headgate.v1.Budgets: Reserve and Settle for callers that ask directly. Each call becomes a LimitRequest of one descriptor. Its hold
-// fields say what entries of a ShouldRateLimit call would say; otherwise the limiter treats both alike.
+// headgate.v1.Budgets: Reserve and Settle for callers that ask directly. Each call becomes a LimitRequest of one
+// descriptor. Its hold fields say what entries of a ShouldRateLimit call would say; otherwise the limiter treats both
+// alike.
 
 import { RequestError } from "../../base/errors.ts";
 import { WireType, WireWriter } from "../../base/wire.ts";
@@ -64,7 +65,9 @@ function remainingOf({ decision }: LimitCall): number {
   return decision.statuses[0]?.remaining ?? 0;
 }
 
-/** What the descriptor has paid, in the caller's parts. A `concurrent` limit costs 1, so the largest cost is the amount. */
+/**
+ * What the descriptor has paid, in the caller's parts. A `concurrent` limit costs 1, so the largest cost is the amount.
+ */
 export function paidBy({ group, rules }: LimitCall, index: number): number {
   let paid = 0;
   for (let i = 0; i < group.size; i++) {
@@ -90,9 +93,9 @@ const VARINT = WireType.varint;
 const BYTES = WireType.bytes;
 
 /**
- * Resets `into` and fills it from the wire form of a ReserveRequest or a SettleRequest, which have the same fields. Nothing of
- * `message` is kept. Throws RequestError for a malformed message, one without entries or id, and one beyond the bounds of
- * engine/domain/request.ts. An empty domain is not checked here.
+ * Resets `into` and fills it from the wire form of a ReserveRequest or a SettleRequest, which have the same fields.
+ * Nothing of `message` is kept. Throws RequestError for a malformed message, one without entries or id, and one beyond
+ * the bounds of engine/domain/request.ts. An empty domain is not checked here.
  */
 export function decodeHoldRequest(message: Buffer, ask: HoldAsk, into: LimitRequest): void {
   into.reset();

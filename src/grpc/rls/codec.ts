@@ -1,6 +1,6 @@
-// Decodes and encodes the messages of ShouldRateLimit, on the hot path of every call. Requests are read from the buffer and answers
-// written into one without intermediate objects: only strings are allocated (bench/micro/codec.mjs). test/property/codec.test.ts
-// compares it with proto/.
+// Decodes and encodes the messages of ShouldRateLimit, on the hot path of every call. Requests are read from the buffer
+// and answers written into one without intermediate objects: only strings are allocated (bench/micro/codec.mjs).
+// test/property/codec.test.ts compares it with proto/.
 
 import { RequestError } from "../../base/errors.ts";
 import { invariant } from "../../base/invariant.ts";
@@ -23,9 +23,9 @@ const BYTES = WireType.bytes;
 export const reader = new WireReader();
 
 /**
- * Resets `into` and fills it from the wire form of a RateLimitRequest. Nothing of `message` is kept. Throws RequestError for a
- * malformed message or one beyond the bounds of engine/domain/request.ts; `into` is then partly filled. Does not check for an empty domain,
- * missing descriptors or valid UTF-8.
+ * Resets `into` and fills it from the wire form of a RateLimitRequest. Nothing of `message` is kept. Throws
+ * RequestError for a malformed message or one beyond the bounds of engine/domain/request.ts; `into` is then partly
+ * filled. Does not check for an empty domain, missing descriptors or valid UTF-8.
  */
 export function decodeRequest(message: Buffer, into: LimitRequest): void {
   into.reset();
@@ -108,7 +108,8 @@ export function readEntryText(what: string): string {
   return reader.readText(end);
 }
 
-// As protobuf requires, a message that is sent twice is merged: fields that the second one lacks stay as the first one set them.
+// As protobuf requires, a message that is sent twice is merged: fields that the second one lacks stay as the first one
+// set them.
 function readOverride(descriptor: Descriptor): void {
   const end = reader.readEnd();
   const outerEnd = reader.end;
@@ -163,9 +164,9 @@ const UINT32_MAX = 0xffff_ffff;
 const DURATION_SECONDS_MAX = 315_576_000_000;
 
 /**
- * Writes the wire form of a RateLimitResponse. Returns a view into the writer's buffer, valid until its next use. The overall code is
- * OK or OVER_LIMIT, never UNKNOWN, which callers would treat as allowed. `hasMultiplier`: writes windows such as 30 s as a number of
- * seconds (`unit_multiplier`), which callers before Envoy 1.40 take for one second.
+ * Writes the wire form of a RateLimitResponse. Returns a view into the writer's buffer, valid until its next use. The
+ * overall code is OK or OVER_LIMIT, never UNKNOWN, which callers would treat as allowed. `hasMultiplier`: writes
+ * windows such as 30 s as a number of seconds (`unit_multiplier`), which callers before Envoy 1.40 take for one second.
  */
 export function encodeDecision(decision: Decision, writer: WireWriter, hasMultiplier = false): Uint8Array {
   writer.clear();
@@ -223,8 +224,8 @@ function clamp(value: number, max: number): number {
   return value > 0 ? Math.floor(value) : 0;
 }
 
-// Encodes plain JSON values as google.protobuf.Struct, the form of dynamic metadata. The metadata of refusals is often equal to the
-// one before, so encoded bytes are cached.
+// Encodes plain JSON values as google.protobuf.Struct, the form of dynamic metadata. The metadata of refusals is often
+// equal to the one before, so encoded bytes are cached.
 
 /** Protobuf parsers refuse more than 100 nested messages, and each level of a map takes three. */
 export const STRUCT_DEPTH_MAX = 30;
@@ -232,7 +233,10 @@ export const STRUCT_DEPTH_MAX = 30;
 /** Encoded bytes of frozen maps, for as long as the map exists. */
 const remembered = new WeakMap<object, Uint8Array>();
 
-/** Writes a Struct as `field`, as `writeStruct` does. A frozen map is encoded once, so values inside it must never change. */
+/**
+ * Writes a Struct as `field`, as `writeStruct` does. A frozen map is encoded once, so values inside it must never
+ * change.
+ */
 export function writeStructField(field: number, members: Readonly<Record<string, unknown>>, writer: WireWriter): void {
   const known = remembered.get(members);
   if (known !== undefined) {
@@ -247,7 +251,8 @@ export function writeStructField(field: number, members: Readonly<Record<string,
 
 /**
  * Writes the fields of a Struct. Undefined members are left out; in lists they become null. Maps and lists deeper than
- * STRUCT_DEPTH_MAX become null, because receivers refuse them. Throws InvariantError for values that JSON does not have.
+ * STRUCT_DEPTH_MAX become null, because receivers refuse them. Throws InvariantError for values that JSON does not
+ * have.
  */
 export function writeStruct(members: Readonly<Record<string, unknown>>, writer: WireWriter, depth = 1): void {
   for (const [key, value] of Object.entries(members)) {

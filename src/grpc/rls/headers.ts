@@ -1,5 +1,5 @@
-// Adds rate limit headers to a decision, one function per dialect. All names and values must be safe in an HTTP/1.1 response, because
-// Envoy writes them as they are, even with line feeds.
+// Adds rate limit headers to a decision, one function per dialect. All names and values must be safe in an HTTP/1.1
+// response, because Envoy writes them as they are, even with line feeds.
 
 import { divideUp, MICROS_PER_SECOND } from "../../base/units.ts";
 import { ALGORITHM_NAMES, type Limit, quotaOf } from "../../engine/domain/limit.ts";
@@ -21,7 +21,10 @@ export interface HeaderOptions {
 /** Parameters of the structured dialect's draft; an open proposal renames them. */
 const STRUCTURED = { quota: "q", window: "w", left: "r", seconds: "t" } as const;
 
-/** Adds the headers of each dialect, and on refusal Retry-After and X-RateLimit-Reason. Without a limit a refusal has only its reason. */
+/**
+ * Adds the headers of each dialect, and on refusal Retry-After and X-RateLimit-Reason. Without a limit a refusal has
+ * only its reason.
+ */
 export function addHeaders(call: LimitCall, options: HeaderOptions): void {
   const take = call.governing;
   if (options.dialects.length === 0) return;
@@ -76,8 +79,8 @@ function addTriple(decision: Decision, take: Take, resetSeconds: number | undefi
   if (resetSeconds !== undefined) decision.addHeader(names.resetHeader, String(resetSeconds));
 }
 
-// For a token bucket, `q` is the burst and `w` the time in which an empty bucket fills, so that `r` never exceeds `q`. For a calendar,
-// `w` is the length of the window that this process used last.
+// For a token bucket, `q` is the burst and `w` the time in which an empty bucket fills, so that `r` never exceeds `q`.
+// For a calendar, `w` is the length of the window that this process used last.
 function addStructured(decision: Decision, { limit, remaining }: Take, resetSeconds: number | undefined): void {
   const name = policyName(limit);
   const { calendar } = limit;
@@ -92,7 +95,10 @@ function addStructured(decision: Decision, { limit, remaining }: Take, resetSeco
   decision.addHeader("RateLimit", `${name};${STRUCTURED.left}=${remaining}${seconds}`);
 }
 
-/** The limit's readable name, else its rule's path, as a quoted string of RFC 9651. Characters that need escapes become `_`. */
+/**
+ * The limit's readable name, else its rule's path, as a quoted string of RFC 9651. Characters that need escapes become
+ * `_`.
+ */
 function policyName(limit: Limit): string {
   const text =
     limit.names.readableName !== "" ? limit.names.readableName : limit.names.path !== "" ? limit.names.path : "global";

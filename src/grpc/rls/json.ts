@@ -1,5 +1,5 @@
-// POST /json: ShouldRateLimit for callers without gRPC. The body in proto3 JSON becomes the bytes of a request, which the handler of gRPC calls
-// answers; the answer becomes JSON and an HTTP status. operate/http serves the socket.
+// POST /json: ShouldRateLimit for callers without gRPC. The body in proto3 JSON becomes the bytes of a request, which
+// the handler of gRPC calls answers; the answer becomes JSON and an HTTP status. operate/http serves the socket.
 
 import type * as Protobuf from "@bufbuild/protobuf";
 import type { DescMessage } from "@bufbuild/protobuf";
@@ -38,12 +38,16 @@ interface JsonEndpointOptions {
 /** `/json`: the rate limit call in JSON over HTTP. */
 interface JsonEndpoint {
   /**
-   * Answers one request: 200 or 429 with JSON, other statuses with a sentence of plain text. Rejects only if `readBody` rejects.
+   * Answers one request: 200 or 429 with JSON, other statuses with a sentence of plain text. Rejects only if `readBody`
+   * rejects.
    */
   answer(readBody: () => Promise<Buffer>, caller?: HttpCaller): Promise<JsonAnswer>;
 }
 
-/** Longest body in bytes. Reading one takes up to 25 ms, during which no other call is answered (test/fault/long-turns.long.test.ts). */
+/**
+ * Longest body in bytes. Reading one takes up to 25 ms, during which no other call is answered
+ * (test/fault/long-turns.long.test.ts).
+ */
 export const JSON_BYTES_MAX = 32_768;
 
 const REQUEST_TYPE = "envoy.service.ratelimit.v3.RateLimitRequest";

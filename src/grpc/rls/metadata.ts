@@ -16,8 +16,9 @@ import { shownValues } from "../../engine/limiter/shown-values.ts";
 import { reasonOf, reasonOfTake } from "./headers.ts";
 
 /**
- * When metadata is sent. `off`: never. `notable`: with refusals, shadowed and degraded answers, unknown domains, and descriptors
- * without a rule. `full`: always, with the reference's fields too. `reference`: always, with the reference's fields alone.
+ * When metadata is sent. `off`: never. `notable`: with refusals, shadowed and degraded answers, unknown domains, and
+ * descriptors without a rule. `full`: always, with the reference's fields too. `reference`: always, with the
+ * reference's fields alone.
  */
 export type MetadataMode = "off" | "notable" | "full" | "reference";
 
@@ -43,7 +44,10 @@ function notableFields(call: LimitCall): Readonly<Record<string, unknown>> | und
   return call.unmatched.length > 0 ? unmatchedFields(call.unmatched) : undefined;
 }
 
-/** Metadata of passing calls with one descriptor without a rule, by its index. Reused, because such calls may be frequent. */
+/**
+ * Metadata of passing calls with one descriptor without a rule, by its index. Reused, because such calls may be
+ * frequent.
+ */
 const unmatchedAlone: Readonly<Record<string, unknown>>[] = [];
 
 // Frozen, so that the encoded bytes are cached too (codec.ts).
@@ -116,7 +120,9 @@ function ownFields(call: LimitCall): Record<string, unknown> {
   return fields;
 }
 
-/** The kind of the shown descriptor's limit at run time. An exempt caller's descriptor has no take that could be shown. */
+/**
+ * The kind of the shown descriptor's limit at run time. An exempt caller's descriptor has no take that could be shown.
+ */
 function runtimeKind({ runtime }: LimitCall, take: Take | undefined): string | undefined {
   const shown = take === undefined ? undefined : runtime[take.descriptor];
   return (shown ?? runtime.find((each) => each?.kind === "exempt"))?.kind;
@@ -165,7 +171,8 @@ function descriptorFields(descriptor: Descriptor, values: readonly string[]): Re
   return fields;
 }
 
-// The protobuf text form of the override, without zero fields. WEEK is a number, because the enum of the override lacks it.
+// The protobuf text form of the override, without zero fields. WEEK is a number, because the enum of the override lacks
+// it.
 function overrideText(descriptor: Descriptor): string {
   const parts: string[] = [];
   if (descriptor.overrideAmount !== 0) parts.push(`requests_per_unit:${descriptor.overrideAmount}`);
@@ -184,7 +191,8 @@ function losesMetadata({ domain, request }: LimitCall, index: number): boolean {
   return domain?.counters?.losesMetadata(domain, request.descriptors[index] as Descriptor) === true;
 }
 
-// Merges in request order; of equal keys the first wins; nested maps merge, lists do not. The rules' own maps are not changed.
+// Merges in request order; of equal keys the first wins; nested maps merge, lists do not. The rules' own maps are not
+// changed.
 function mergedMetadata(call: LimitCall, isLost: typeof losesMetadata): Record<string, unknown> | undefined {
   let merged: Record<string, unknown> | undefined;
   for (let i = 0; i < call.request.descriptorCount; i++) {

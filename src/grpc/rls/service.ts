@@ -1,6 +1,6 @@
-// The unary methods whose calls the limiter decides: CallService has a call decided and answers it, before `handle` returns whenever
-// the limiter can decide at once. Its subclasses decode requests and encode answers: RateLimitService here, Reserve and Settle in
-// budgets.ts.
+// The unary methods whose calls the limiter decides: CallService has a call decided and answers it, before `handle`
+// returns whenever the limiter can decide at once. Its subclasses decode requests and encode answers: RateLimitService
+// here, Reserve and Settle in budgets.ts.
 
 import { RequestError } from "../../base/errors.ts";
 import { WireWriter } from "../../base/wire.ts";
@@ -31,8 +31,8 @@ export interface CallServiceOptions {
 /** Gets every decision, one by one. */
 interface DecisionListener {
   /**
-   * `traceparent` is the caller's header, if it sent one; `span` is the span of the call, if it is recorded. The call is reused when
-   * this returns.
+   * `traceparent` is the caller's header, if it sent one; `span` is the span of the call, if it is recorded. The call
+   * is reused when this returns.
    */
   decided(call: LimitCall, traceparent: string | undefined, span: SpanIds | undefined): void;
 }
@@ -157,7 +157,10 @@ export class RateLimitService extends CallService {
   }
 }
 
-/** Throws RequestError for a request without a domain or descriptors. A descriptor without entries is allowed: Envoy sends such. */
+/**
+ * Throws RequestError for a request without a domain or descriptors. A descriptor without entries is allowed: Envoy
+ * sends such.
+ */
 export function checkRequest(request: LimitRequest): void {
   if (request.domain === "") {
     throw new RequestError("REQUEST_DOMAIN_EMPTY", "the request names no domain; expected the domain of a rule file");
@@ -169,7 +172,10 @@ export function checkRequest(request: LimitRequest): void {
 
 // Maps errors to gRPC statuses; no other file does. A call over its limit is no error but an answer.
 
-/** Ends a call whose request could not be decoded or decided. Any error but a RequestError becomes INTERNAL without detail. */
+/**
+ * Ends a call whose request could not be decoded or decided. Any error but a RequestError becomes INTERNAL without
+ * detail.
+ */
 export function failWithError(reply: UnaryReply, error: unknown): void {
   if (error instanceof RequestError) reply.fail(statusOf(error), `${error.code}: ${error.message}`);
   else reply.fail(GrpcStatus.internal, "SERVICE_INTERNAL: the request could not be decided; see the server's log");

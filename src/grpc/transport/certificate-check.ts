@@ -1,5 +1,5 @@
-// Finds faults of certificates before a client sees them: cut or damaged files, a foreign private key, validity that has ended or not
-// begun, a chain without its next link. Pure; tls-files.ts decides what follows.
+// Finds faults of certificates before a client sees them: cut or damaged files, a foreign private key, validity that
+// has ended or not begun, a chain without its next link. Pure; tls-files.ts decides what follows.
 
 import { createPrivateKey, X509Certificate } from "node:crypto";
 import { errorMessage } from "../../base/thrown.ts";
@@ -21,8 +21,9 @@ const END = /-----END (?:X509 )?CERTIFICATE-----/g;
 const NAME_CHARS_MAX = 100;
 
 /**
- * Reads every certificate of a PEM file, the server's own first. Throws an Error with one sentence that names the file if there is none,
- * or if one is cut off or damaged: OpenSSL would read those before it and silently leave out the rest.
+ * Reads every certificate of a PEM file, the server's own first. Throws an Error with one sentence that names the file
+ * if there is none, or if one is cut off or damaged: OpenSSL would read those before it and silently leave out the
+ * rest.
  */
 export function readCertificates(pem: Buffer, file: string): readonly Placed[] {
   const text = pem.toString("latin1");
@@ -65,8 +66,8 @@ export function requireKeyOf(own: Placed, key: Buffer, keyFile: string): void {
 }
 
 /**
- * Why clients will reject the server's chain, or the server its clients: a certificate that is not valid now, or a missing link.
- * `before` is the chain that was served so far. Undefined if there is no such fault.
+ * Why clients will reject the server's chain, or the server its clients: a certificate that is not valid now, or a
+ * missing link. `before` is the chain that was served so far. Undefined if there is no such fault.
  */
 export function faultOf(
   chain: readonly Placed[],
@@ -86,7 +87,10 @@ export function faultOf(
   );
 }
 
-/** When the first certificate of the chain expires, in microseconds since the epoch. Roots don't count: clients have their own. */
+/**
+ * When the first certificate of the chain expires, in microseconds since the epoch. Roots don't count: clients have
+ * their own.
+ */
 export function expiryOf(chain: readonly Placed[]): number {
   return Math.min(...chain.filter(isShown).map(({ validToUs }) => validToUs));
 }
@@ -108,8 +112,9 @@ function wrongTimeOf(each: Placed, nowUs: number): string | undefined {
   return undefined;
 }
 
-// A file with the server's certificate alone may be complete, because only clients know whether its issuer is a root. So a link counts
-// as missing only if the file has other certificates that are not the issuer's, or had the issuer's certificate before.
+// A file with the server's certificate alone may be complete, because only clients know whether its issuer is a root.
+// So a link counts as missing only if the file has other certificates that are not the issuer's, or had the issuer's
+// certificate before.
 function missingLinkOf(chain: readonly Placed[], before: readonly Placed[]): string | undefined {
   const [own] = chain;
   if (own === undefined || isRoot(own)) return undefined;

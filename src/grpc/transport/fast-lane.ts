@@ -1,4 +1,5 @@
-// gRPC on a port or a Unix socket, by packages/fast-lane, with health and reflection. grpc-server.ts has the same interface.
+// gRPC on a port or a Unix socket, by packages/fast-lane, with health and reflection. grpc-server.ts has the same
+// interface.
 
 import { type Bounds, type RunningServer, type StreamCall, type StreamMethod, serve } from "#fast-lane";
 import { getOrInsert } from "../../base/get-or-insert.ts";

@@ -1,12 +1,15 @@
-// Replaces authorities that nghttp2, and so node:http2, refuses before any JavaScript runs, such as Istio's `outbound|8081||host`. There is
-// no option for it, and nothing here reads an authority.
+// Replaces authorities that nghttp2, and so node:http2, refuses before any JavaScript runs, such as Istio's
+// `outbound|8081||host`. There is no option for it, and nothing here reads an authority.
 //
-// Invariant: nothing changes its length. The value gets as many other characters in as many bytes. So frames, windows and header tables
-// stay what the client takes them for, and a value in the table is replaced wherever it is named later: no state is kept but the place
-// in the frames. Left alone, and refused: a name that is an entry of the header table (`:authority` is in the static one), and a Huffman
-// code of more than 13 bits a character.
+// Invariant: nothing changes its length. The value gets as many other characters in as many bytes. So frames, windows
+// and header tables stay what the client takes them for, and a value in the table is replaced wherever it is named
+// later: no state is kept but the place in the frames. Left alone, and refused: a name that is an entry of the header
+// table (`:authority` is in the static one), and a Huffman code of more than 13 bits a character.
 
-/** How much of a header block is held back until it is complete. An authority beyond it is left alone; authorities come first. */
+/**
+ * How much of a header block is held back until it is complete. An authority beyond it is left alone; authorities come
+ * first.
+ */
 export const HELD_BYTES_MAX = 4_096;
 
 const PREFACE_BYTES = 24;
@@ -44,7 +47,10 @@ export class AuthorityRewriter {
   }
 }
 
-/** Rewrites the frame at `at`, together with the CONTINUATIONs of its block. Returns where it ends; undefined before enough of it came. */
+/**
+ * Rewrites the frame at `at`, together with the CONTINUATIONs of its block. Returns where it ends; undefined before
+ * enough of it came.
+ */
 function rewriteFrame(bytes: Buffer, at: number): number | undefined {
   const parts: Buffer[] = [];
   for (let frame = at; ; ) {
@@ -80,7 +86,10 @@ function rewriteParts(parts: readonly Buffer[]): void {
   for (const part of parts) at += block.copy(part, 0, at);
 }
 
-/** Printable characters, one of which at least nghttp2 takes in no authority; since 1.65 also `@`. Blanks, controls and bytes above 127 stay refused. */
+/**
+ * Printable characters, one of which at least nghttp2 takes in no authority; since 1.65 also `@`. Blanks, controls and
+ * bytes above 127 stay refused.
+ */
 const ODD = /^(?=.*["#/<>?@\\^`{|}])[!-~]+$/;
 const NAMES = new Set([":authority", "host"]);
 /** Where `:authority` and `host` are in the static table. */

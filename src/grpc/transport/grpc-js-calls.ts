@@ -1,5 +1,5 @@
-// Carries calls between grpc-js and our handlers. A unary call on bytes: its deadline, the bound on calls in flight, and at most one reply.
-// A call of health or reflection: its messages.
+// Carries calls between grpc-js and our handlers. A unary call on bytes: its deadline, the bound on calls in flight,
+// and at most one reply. A call of health or reflection: its messages.
 
 import type {
   handleUnaryCall,
@@ -35,10 +35,10 @@ export function onBytes(
 }
 
 /**
- * The implementation that grpc-js calls for `method`. A call whose deadline has passed, or beyond the bound on calls in flight, is
- * answered without its handler. If a handler throws, only its own caller gets INTERNAL. A handler is called at the end of the turn in
- * which its call was read: after a pause of this process, calls and their cancellations are read together, and a cancelled call must
- * not be paid (test/envoy/failures.test.ts).
+ * The implementation that grpc-js calls for `method`. A call whose deadline has passed, or beyond the bound on calls in
+ * flight, is answered without its handler. If a handler throws, only its own caller gets INTERNAL. A handler is called
+ * at the end of the turn in which its call was read: after a pause of this process, calls and their cancellations are
+ * read together, and a cancelled call must not be paid (test/envoy/failures.test.ts).
  */
 export function unaryImplementation(method: UnaryMethod, context: CallContext): handleUnaryCall<Buffer, Buffer> {
   const { clock, observer, inFlightMax } = context.options;
@@ -97,12 +97,17 @@ function statusError(code: GrpcStatus, message: string): CallStatus {
   return { code, details: detailsOf(message) };
 }
 
-/** The message as a status may have it: not too long for a header, and without unpaired surrogates, which have no UTF-8. */
+/**
+ * The message as a status may have it: not too long for a header, and without unpaired surrogates, which have no UTF-8.
+ */
 export function detailsOf(message: string): string {
   return message.slice(0, MESSAGE_CHARS_MAX).replace(/\p{Surrogate}/gu, "\ufffd");
 }
 
-/** The method as grpc-js registers it, and its implementation. One answer is sent like a stream of answers that ends after the first. */
+/**
+ * The method as grpc-js registers it, and its implementation. One answer is sent like a stream of answers that ends
+ * after the first.
+ */
 export function messageService({
   definition,
   handle,

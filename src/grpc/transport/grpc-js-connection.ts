@@ -1,5 +1,5 @@
-// A connection as node:http2 gets it: authorities that it would refuse are replaced. No byte is copied, but all pass through JavaScript,
-// which node:http2 spares with sockets of its own (docs/performance.md has the cost).
+// A connection as node:http2 gets it: authorities that it would refuse are replaced. No byte is copied, but all pass
+// through JavaScript, which node:http2 spares with sockets of its own (docs/performance.md has the cost).
 
 import type { Socket } from "node:net";
 import { Duplex } from "node:stream";

@@ -1,4 +1,5 @@
-// Refuses requests that grpc-js would serve although they are wrong, as the fast lane refuses them. docs/architecture.md has what differs.
+// Refuses requests that grpc-js would serve although they are wrong, as the fast lane refuses them.
+// docs/architecture.md has what differs.
 
 import { constants, type IncomingHttpHeaders, type OutgoingHttpHeaders, type ServerHttp2Stream } from "node:http2";
 import { ServerInterceptingCall, type ServerInterceptor, ServerListenerBuilder, status } from "@grpc/grpc-js";
@@ -18,7 +19,10 @@ export interface ServedMethods {
   readonly observer: TransportObserver;
 }
 
-/** Answers a request whose headers are wrong, or whose client is not served for the reason in `refusal`; returns whether it did. */
+/**
+ * Answers a request whose headers are wrong, or whose client is not served for the reason in `refusal`; returns whether
+ * it did.
+ */
 export function refuseHeaders(
   stream: ServerHttp2Stream,
   headers: IncomingHttpHeaders,
@@ -52,8 +56,8 @@ function fail(stream: ServerHttp2Stream, headers: OutgoingHttpHeaders): void {
   stream.respond(headers, { endStream: true });
 }
 
-// Private parts of grpc-js's call, which shows them nowhere else. If a later version renames them, test/integration/odd-requests.test.ts
-// fails.
+// Private parts of grpc-js's call, which shows them nowhere else. If a later version renames them,
+// test/integration/odd-requests.test.ts fails.
 interface CallParts {
   /** `readState` is 0 between messages, and `readCompressFlag` has the first byte of the last one. */
   readonly decoder: { readonly readState: number; readonly readCompressFlag: Buffer };

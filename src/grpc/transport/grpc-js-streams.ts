@@ -1,6 +1,6 @@
-// Keeps away from a grpc-js server wrong requests and calls of clients whose certificate lacks the name. Bounds the streams that wait for their
-// peer and the incomplete messages: grpc-js itself keeps a stream without a message until its connection ends, at some 7 KB. Also counts the
-// connections that node:http2 ends for opening too many streams.
+// Keeps away from a grpc-js server wrong requests and calls of clients whose certificate lacks the name. Bounds the
+// streams that wait for their peer and the incomplete messages: grpc-js itself keeps a stream without a message until
+// its connection ends, at some 7 KB. Also counts the connections that node:http2 ends for opening too many streams.
 
 import {
   constants,
@@ -23,8 +23,8 @@ import { whyNotNamed } from "./tls-files.ts";
 export const GRPC_JS_WAITING_STREAMS_MAX = 8_192;
 
 /**
- * What incomplete messages of all connections may hold. Beyond it connections with more than their share of half of it end until three
- * quarters are left, those first that have kept a stream open longest: honest ones need milliseconds.
+ * What incomplete messages of all connections may hold. Beyond it connections with more than their share of half of it
+ * end until three quarters are left, those first that have kept a stream open longest: honest ones need milliseconds.
  */
 const PARTIAL_BYTES_MAX = 268_435_456;
 const LEFT_SHARE = 0.75;
@@ -48,7 +48,10 @@ export class GrpcJsStreams {
   /** The connection that came last. */
   #accepted: Socket | undefined;
 
-  /** At most `max` streams wait. No call of a client whose certificate lacks `clientName` is served; undefined serves all. */
+  /**
+   * At most `max` streams wait. No call of a client whose certificate lacks `clientName` is served; undefined serves
+   * all.
+   */
   constructor(max: number, clientName: string | undefined, served: ServedMethods) {
     this.#served = served;
     this.#max = max;
@@ -58,7 +61,8 @@ export class GrpcJsStreams {
 
   /** Begins to watch; to be called when `server` listens. */
   watch(server: Server): void {
-    // The only access to the HTTP/2 servers of grpc-js. If a later version renames this property, the server does not start.
+    // The only access to the HTTP/2 servers of grpc-js. If a later version renames this property, the server does not
+    // start.
     const { http2Servers } = server as unknown as { readonly http2Servers: ReadonlyMap<Http2Server, unknown> };
     for (const http2 of http2Servers.keys()) {
       this.#rewrite(http2);
@@ -67,8 +71,8 @@ export class GrpcJsStreams {
   }
 
   /**
-   * Leaves at most half of `max` waiting. Streams whose handler works are not ended; they raise the number at which to look again, so that
-   * each look is paid for by half of `max` new streams.
+   * Leaves at most half of `max` waiting. Streams whose handler works are not ended; they raise the number at which to
+   * look again, so that each look is paid for by half of `max` new streams.
    */
   noteOpened(): void {
     this.opened++;
@@ -109,7 +113,8 @@ export class GrpcJsStreams {
     return whyNotNamed((this.#accepted as TLSSocket).getPeerCertificate().raw, this.#clientName);
   }
 
-  // Most of a stream's cost is grpc-js's. So streams that were read before their connection was ended don't reach it; wrong ones neither.
+  // Most of a stream's cost is grpc-js's. So streams that were read before their connection was ended don't reach it;
+  // wrong ones neither.
   #sift(http2: Http2Server): void {
     const sessions = new WeakMap<Http2Session, WatchedSession>();
     http2.on("session", (session: ServerHttp2Session) => {

@@ -13,8 +13,8 @@ import type { TlsFiles } from "./tls-files.ts";
 import type { GrpcServer, GrpcServerOptions } from "./transport.ts";
 
 /**
- * Streams that a connection may have open; node:http2 refuses more, and ends a connection after a hundred refusals. A call takes grpc-js
- * 40 us, so as many fill a core even if the store takes 20 ms.
+ * Streams that a connection may have open; node:http2 refuses more, and ends a connection after a hundred refusals. A
+ * call takes grpc-js 40 us, so as many fill a core even if the store takes 20 ms.
  */
 const STREAMS_PER_CONNECTION_MAX = 512;
 

@@ -1,4 +1,5 @@
-// grpc.health.v1: answers for each known service name with the HealthState of the process. No memory is kept for unknown names.
+// grpc.health.v1: answers for each known service name with the HealthState of the process. No memory is kept for
+// unknown names.
 
 import type { HealthState } from "../../base/health.ts";
 import { LatestRun } from "../../base/latest-run.ts";
@@ -30,7 +31,10 @@ export class HealthService {
   readonly #watchersMax: number;
   readonly #stopWatching: () => void;
 
-  /** `names` are the known service names; the empty name is the whole server. More than `watchersMax` streams of Watch are refused. */
+  /**
+   * `names` are the known service names; the empty name is the whole server. More than `watchersMax` streams of Watch
+   * are refused.
+   */
   constructor(health: HealthState, names: Iterable<string>, watchersMax: number) {
     this.#watchersMax = watchersMax;
     this.#health = health;

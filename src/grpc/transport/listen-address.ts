@@ -1,5 +1,5 @@
-// Where a gRPC port listens, for both transports: its address in words, the error if it can't be opened, and the file of a Unix socket, which
-// a killed process leaves behind.
+// Where a gRPC port listens, for both transports: its address in words, the error if it can't be opened, and the file
+// of a Unix socket, which a killed process leaves behind.
 
 import { lstat, rm } from "node:fs/promises";
 import { connect } from "node:net";
@@ -23,8 +23,8 @@ export function grpcCannotListen(address: Address, error: Error): ConfigError {
 }
 
 /**
- * Removes the socket file if no process listens on it: until then no process can listen on the path. A file or directory there stays, and
- * the listener gets the error that the address is in use.
+ * Removes the socket file if no process listens on it: until then no process can listen on the path. A file or
+ * directory there stays, and the listener gets the error that the address is in use.
  */
 export async function removeAbandonedSocket({ unixSocket: path }: Address): Promise<void> {
   if (path === undefined) return;

@@ -1,5 +1,5 @@
-// The types of proto/, for everything off the hot path: health, reflection, the command line, the JSON endpoint. The package that knows
-// Protobuf takes several megabytes, so it is loaded when a message is first read or written.
+// The types of proto/, for everything off the hot path: health, reflection, the command line, the JSON endpoint. The
+// package that knows Protobuf takes several megabytes, so it is loaded when a message is first read or written.
 
 import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
@@ -48,8 +48,8 @@ export function loadRegistry(): FileRegistry {
 }
 
 /**
- * Reads messages of a type as JSON: fields are named as in proto/, enums by name, numbers of 64 bits and durations are text. What is left out
- * has its default; only messages are undefined.
+ * Reads messages of a type as JSON: fields are named as in proto/, enums by name, numbers of 64 bits and durations are
+ * text. What is left out has its default; only messages are undefined.
  */
 export function jsonReader<Message>(name: string): (bytes: Buffer) => Message {
   const typeOf = () => messageType(name);

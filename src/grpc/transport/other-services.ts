@@ -8,7 +8,10 @@ import type { GrpcServerOptions, MessageMethod } from "./transport.ts";
 /** The service name that users of envoyproxy/ratelimit probe. */
 const HEALTH_NAME = "ratelimit";
 
-/** Makes the methods; the service of health must be closed at shutdown. `watchersMax`: streams of health's Watch that it allows. */
+/**
+ * Makes the methods; the service of health must be closed at shutdown. `watchersMax`: streams of health's Watch that it
+ * allows.
+ */
 export function otherServices(
   options: GrpcServerOptions,
   watchersMax: number,

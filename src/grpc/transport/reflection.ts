@@ -1,5 +1,5 @@
-// Server reflection, versions v1 and v1alpha: describes the services of proto/ to grpcurl and similar tools. Errors are answers, and the
-// stream goes on after them.
+// Server reflection, versions v1 and v1alpha: describes the services of proto/ to grpcurl and similar tools. Errors are
+// answers, and the stream goes on after them.
 
 import type { DescFile } from "@bufbuild/protobuf";
 import { GrpcStatus } from "../unary.ts";
@@ -65,7 +65,10 @@ class Reflection {
     }
   }
 
-  /** The file of a type or a service, or of the one whose member the symbol may be: the caller looks for the member in it. */
+  /**
+   * The file of a type or a service, or of the one whose member the symbol may be: the caller looks for the member in
+   * it.
+   */
   #fileOf(symbol: string): DescFile | undefined {
     const registry = loadRegistry();
     return (registry.get(symbol) ?? registry.get(symbol.slice(0, Math.max(0, symbol.lastIndexOf(".")))))?.file;

@@ -1,5 +1,5 @@
-// The services of proto/ by @grpc/proto-loader, as grpc-js takes them: for the grpc-js server and the commands' clients. Reading the files
-// takes 90 ms and 10 MB, so nothing that the fast lane loads imports this.
+// The services of proto/ by @grpc/proto-loader, as grpc-js takes them: for the grpc-js server and the commands'
+// clients. Reading the files takes 90 ms and 10 MB, so nothing that the fast lane loads imports this.
 
 import { fileURLToPath } from "node:url";
 import { loadSync, type MethodDefinition, type PackageDefinition } from "@grpc/proto-loader";
@@ -12,8 +12,8 @@ const FILES = ["envoy/service/ratelimit/v3/rls.proto", "headgate/v1/budgets.prot
 let services: PackageDefinition | undefined;
 
 /**
- * The method of `/package.Service/Method`. Its messages are plain objects: fields are named as in proto/, enums are names, numbers of 64 bits
- * are text, and what is absent has its default.
+ * The method of `/package.Service/Method`. Its messages are plain objects: fields are named as in proto/, enums are
+ * names, numbers of 64 bits are text, and what is absent has its default.
  */
 export function methodDefinition(path: string): MethodDefinition<object, object> {
   services ??= loadSync(FILES, {

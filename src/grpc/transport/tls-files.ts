@@ -1,5 +1,5 @@
-// The certificates of the gRPC port: read from files, checked, and read again when the files change. A pair that can't be used, or that
-// clients would reject, never replaces one that serves.
+// The certificates of the gRPC port: read from files, checked, and read again when the files change. A pair that can't
+// be used, or that clients would reject, never replaces one that serves.
 
 import { createHash, X509Certificate } from "node:crypto";
 import { readFileSync } from "node:fs";
@@ -59,8 +59,8 @@ export class TlsFiles {
   #refusal: string | undefined;
 
   /**
-   * Reads the files for the first time. Throws ConfigError, which names file and reason, if they can't serve at all. A certificate that
-   * is not valid now does serve: clients that don't check the time can still connect.
+   * Reads the files for the first time. Throws ConfigError, which names file and reason, if they can't serve at all. A
+   * certificate that is not valid now does serve: clients that don't check the time can still connect.
    */
   constructor(names: TlsFileNames, observer: TlsFilesObserver, { clock, pollMs }: TlsFilesOptions = {}) {
     this.names = names;
@@ -74,7 +74,10 @@ export class TlsFiles {
     this.#timer = setInterval(() => this.refresh(), pollMs ?? POLL_MS).unref();
   }
 
-  /** What is in force; the same object until it changes. Clients must show a certificate if there are authorities for them. */
+  /**
+   * What is in force; the same object until it changes. Clients must show a certificate if there are authorities for
+   * them.
+   */
   get options(): TlsOptions {
     return this.#inForce.options;
   }
@@ -105,7 +108,10 @@ export class TlsFiles {
     listener(this.options);
   }
 
-  /** Reads the files now. Unchanged files that were refused are judged again, because their validity may have begun. Never throws. */
+  /**
+   * Reads the files now. Unchanged files that were refused are judged again, because their validity may have begun.
+   * Never throws.
+   */
   refresh(): void {
     try {
       const found = readFiles(this.names, this.#inForce);
@@ -176,8 +182,8 @@ function hashOf(files: readonly Buffer[]): string {
 }
 
 /**
- * Why a client with this certificate (DER) gets no answer, in one sentence; undefined if the certificate carries the DNS name, exactly or by
- * a wildcard for its first label.
+ * Why a client with this certificate (DER) gets no answer, in one sentence; undefined if the certificate carries the
+ * DNS name, exactly or by a wildcard for its first label.
  */
 export function whyNotNamed(raw: Buffer | undefined, name: string): string | undefined {
   const found = raw && new X509Certificate(raw).checkHost(name, { subject: "never", wildcards: true });

@@ -11,7 +11,10 @@ export interface GrpcServerOptions {
   readonly clock: Clock;
   readonly health: HealthState;
   readonly reflection: boolean;
-  /** Age at which a connection is asked to go, varied by up to a tenth, so that load moves. In milliseconds; Infinity: never. */
+  /**
+   * Age at which a connection is asked to go, varied by up to a tenth, so that load moves. In milliseconds; Infinity:
+   * never.
+   */
   readonly maxConnectionAgeMs: number;
   /** How long the calls of such a connection may take to finish, in milliseconds. */
   readonly maxConnectionAgeGraceMs: number;
@@ -45,8 +48,8 @@ export interface GrpcServer {
   /** What the fast lane has read; grpc-js counts nothing. */
   readonly counts?: Readonly<Record<"connections" | "unaryCalls" | "streams", number>>;
   /**
-   * Accepts no new connections and calls, lets calls under way finish, and cuts off what is left after `graceMs` milliseconds. Resolves
-   * when all is closed. A second call gets the same promise.
+   * Accepts no new connections and calls, lets calls under way finish, and cuts off what is left after `graceMs`
+   * milliseconds. Resolves when all is closed. A second call gets the same promise.
    */
   drain(graceMs: number): Promise<void>;
 }

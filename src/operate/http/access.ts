@@ -1,5 +1,5 @@
-// Decides who may use pages that reveal or change callers' buckets: holders of a token, or, if none is configured, callers on
-// this host. The reasons: docs/decisions/0010-who-may-use-admin-pages.md.
+// Decides who may use pages that reveal or change callers' buckets: holders of a token, or, if none is configured,
+// callers on this host. The reasons: docs/decisions/0010-who-may-use-admin-pages.md.
 
 import type { IncomingMessage } from "node:http";
 import { forwardedHeaderOf, isLoopback, isLoopbackHost, whyCrossSite } from "./cross-site.ts";

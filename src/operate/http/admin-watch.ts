@@ -40,7 +40,10 @@ export class AdminWatch {
     this.#rareLog.warn(`admin ${action}`, "an admin page was refused", () => ({ action, peer, reason }));
   }
 
-  /** Logs that buckets were read or reset. A reset changes what callers may do, so it is a warning, which most levels log. */
+  /**
+   * Logs that buckets were read or reset. A reset changes what callers may do, so it is a warning, which most levels
+   * log.
+   */
   audited(action: "peek" | "reset", { who, peer }: Caller, domain: string, buckets: readonly object[]): void {
     const more = buckets.length - LOGGED_BUCKETS_MAX;
     const shown = buckets.slice(0, LOGGED_BUCKETS_MAX);

@@ -9,14 +9,15 @@ export class BodyTooLargeError extends Error {
 }
 
 /**
- * Chunks of a body, however short. Each costs some 2 us, so the longest body in chunks of one byte would cost 0.2 s; a client that writes
- * as it encodes sends a few hundred.
+ * Chunks of a body, however short. Each costs some 2 us, so the longest body in chunks of one byte would cost 0.2 s; a
+ * client that writes as it encodes sends a few hundred.
  */
 const CHUNKS_MAX = 1_024;
 
 /**
- * Resolves to the whole body. Rejects with BodyTooLargeError as soon as it is known to be longer than `bytesMax`, or to have more than
- * CHUNKS_MAX chunks; it does not read the rest, and the connection stays open for the refusal. The server bounds all bodies together.
+ * Resolves to the whole body. Rejects with BodyTooLargeError as soon as it is known to be longer than `bytesMax`, or to
+ * have more than CHUNKS_MAX chunks; it does not read the rest, and the connection stays open for the refusal. The
+ * server bounds all bodies together.
  */
 export function readBody(request: IncomingMessage, bytesMax: number): Promise<Buffer> {
   let body: Buffer = Buffer.alloc(0);

@@ -1,5 +1,5 @@
-// POST /buckets/peek and /buckets/reset: an operator reads the state of buckets, or resets them. Reads the question, writes the
-// answer, and reports who did what. engine/limiter/bucket-admin.ts does the work.
+// POST /buckets/peek and /buckets/reset: an operator reads the state of buckets, or resets them. Reads the question,
+// writes the answer, and reports who did what. engine/limiter/bucket-admin.ts does the work.
 
 import { ALGORITHM_NAMES, SYNC_NAMES } from "../../engine/domain/limit.ts";
 import { base64Unless, textOf } from "../../engine/domain/request.ts";

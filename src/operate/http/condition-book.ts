@@ -29,7 +29,9 @@ interface Spell {
   readonly grewUs: number;
 }
 
-/** Growth of counters of things that should not happen. A spell of growth ends when the counter has rested for a minute. */
+/**
+ * Growth of counters of things that should not happen. A spell of growth ends when the counter has rested for a minute.
+ */
 export class GrowthBook {
   readonly #spells = new Map<string, Spell>();
 

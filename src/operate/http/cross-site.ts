@@ -1,5 +1,5 @@
-// Detects requests that a page of another site may have sent from somebody's browser, even to ports that only the browser's host
-// reaches. Browsers add headers to such requests that pages can't change.
+// Detects requests that a page of another site may have sent from somebody's browser, even to ports that only the
+// browser's host reaches. Browsers add headers to such requests that pages can't change.
 
 import type { IncomingMessage } from "node:http";
 import { isIPv4 } from "node:net";
@@ -45,8 +45,9 @@ export function whyCrossSite({ headers, rawHeaders }: IncomingMessage): string |
 }
 
 /**
- * Like whyCrossSite, for pages that callers on other hosts may use, too. `hosts` are names, in addition to the private ones, by which
- * callers may call this port (HTTP_HOSTS). No header lifts this check: a page can set almost all of them on requests to its own origin.
+ * Like whyCrossSite, for pages that callers on other hosts may use, too. `hosts` are names, in addition to the private
+ * ones, by which callers may call this port (HTTP_HOSTS). No header lifts this check: a page can set almost all of them
+ * on requests to its own origin.
  */
 export function whyCrossSiteOnOpenPage(request: IncomingMessage, hosts: readonly string[]): string | undefined {
   const { host } = request.headers;
@@ -63,7 +64,8 @@ function nameIn(host: string): string | undefined {
   return HOST_WITH_PORT.exec(host.toLowerCase())?.[1];
 }
 
-// The owner of a public name may point it at an address in here (DNS rebinding); then a page from there has this port's origin.
+// The owner of a public name may point it at an address in here (DNS rebinding); then a page from there has this port's
+// origin.
 function isOwnHost(host: string, hosts: readonly string[]): boolean {
   const name = nameIn(host);
   if (name === undefined) return false;

@@ -1,5 +1,5 @@
-// The debug port of envoyproxy/ratelimit, for scripts that read it: its paths and its lines, nothing more. The HTTP port shows
-// all of it too. There is no profiling, so /debug/pprof/ does not exist.
+// The debug port of envoyproxy/ratelimit, for scripts that read it: its paths and its lines, nothing more. The HTTP
+// port shows all of it too. There is no profiling, so /debug/pprof/ does not exist.
 
 import { joinInPieces } from "../telemetry/join-in-pieces.ts";
 import { refuseForeign } from "./cross-site.ts";
@@ -7,7 +7,9 @@ import { json, type Page, type PageAddress, PageServer, text } from "./page-serv
 import type { AdminSources } from "./server.ts";
 import { referenceLimitLines } from "./views.ts";
 
-/** Makes the server; `hosts` are HTTP_HOSTS. An unknown path gets the list of known ones, as in envoyproxy/ratelimit. */
+/**
+ * Makes the server; `hosts` are HTTP_HOSTS. An unknown path gets the list of known ones, as in envoyproxy/ratelimit.
+ */
 export function openDebugServer(
   address: PageAddress,
   hosts: readonly string[],
@@ -33,7 +35,8 @@ export function openDebugServer(
   return new PageServer({ ...address, pages, otherPage: list, onError });
 }
 
-// The names of Go's runtime with the nearest values of Node. Of the command line only the program: arguments may hold secrets.
+// The names of Go's runtime with the nearest values of Node. Of the command line only the program: arguments may hold
+// secrets.
 function processStats(): object {
   const { heapUsed, heapTotal, rss, external } = process.memoryUsage();
   return {

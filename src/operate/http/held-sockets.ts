@@ -1,6 +1,7 @@
-// The connections that an HTTP server holds, up to bounds. Beyond the number of connections a new one replaces the one that has been
-// silent longest: probes come on new connections, and idle ones must not keep them out. Requests that are not complete, and answers
-// that nobody reads, are bounded in all connections together: beyond that the connections where they began first end.
+// The connections that an HTTP server holds, up to bounds. Beyond the number of connections a new one replaces the one
+// that has been silent longest: probes come on new connections, and idle ones must not keep them out. Requests that are
+// not complete, and answers that nobody reads, are bounded in all connections together: beyond that the connections
+// where they began first end.
 
 import type { Socket } from "node:net";
 
@@ -59,7 +60,8 @@ export class HeldSockets {
     this.answers.note(socket, 0);
   }
 
-  // A connection that waits for an answer is closed only if all do: then some of them make us wait for the rest of a body.
+  // A connection that waits for an answer is closed only if all do: then some of them make us wait for the rest of a
+  // body.
   #longestSilent(): Socket | undefined {
     for (const [socket, isAnswered] of this.#isAnswered) if (!isAnswered) return socket;
     return this.#isAnswered.keys().next().value;
@@ -79,7 +81,10 @@ class HeldBytes {
     this.#close = close;
   }
 
-  /** Notes how much a connection holds now. Beyond the bound those that have held some longest are closed; this one never is. */
+  /**
+   * Notes how much a connection holds now. Beyond the bound those that have held some longest are closed; this one
+   * never is.
+   */
   note(socket: Socket, bytes: number): void {
     this.#sum += bytes - (this.#bytes.get(socket) ?? 0);
     if (bytes > 0) this.#bytes.set(socket, bytes);

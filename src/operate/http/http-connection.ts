@@ -1,5 +1,6 @@
-// A connection of an HTTP server. It is read in short slices, each in its turn, and a request is answered before the next one is
-// read: node:http would parse and start all requests of a read at once, thousands where a client pipelines them.
+// A connection of an HTTP server. It is read in short slices, each in its turn, and a request is answered before the
+// next one is read: node:http would parse and start all requests of a read at once, thousands where a client pipelines
+// them.
 
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Socket } from "node:net";
@@ -123,7 +124,9 @@ export class HttpConnection {
     return !this.#isAnswering && this.#exchanges.length > 0;
   }
 
-  /** Whether there are bytes of the request that is due, and room for them: its reader may be slower than its sender. */
+  /**
+   * Whether there are bytes of the request that is due, and room for them: its reader may be slower than its sender.
+   */
   #canRead(): boolean {
     if (this.#socket.readableLength === 0) return false;
     const [{ request } = {}, ...more] = this.#exchanges;

@@ -1,5 +1,5 @@
-// The operator's page for browsers: serves the files of the folder `page` unchanged. The page holds no data; it asks the guarded
-// pages. The reasons: docs/decisions/0025-operators-page.md.
+// The operator's page for browsers: serves the files of the folder `page` unchanged. The page holds no data; it asks
+// the guarded pages. The reasons: docs/decisions/0025-operators-page.md.
 
 import { readdirSync, readFileSync } from "node:fs";
 import type { IncomingMessage } from "node:http";

@@ -1,5 +1,5 @@
-// Serves pages over HTTP/1.1: finds the page of a path, turns its errors into answers, listens, and closes in order. The pages
-// themselves are in server.ts and debug-server.ts.
+// Serves pages over HTTP/1.1: finds the page of a path, turns its errors into answers, listens, and closes in order.
+// The pages themselves are in server.ts and debug-server.ts.
 
 import type { IncomingMessage, Server, ServerResponse } from "node:http";
 import type { AddressInfo, Socket } from "node:net";
@@ -27,7 +27,10 @@ export interface Page {
   /** Allowed methods; undefined: any. */
   readonly methods: readonly string[] | undefined;
   readonly help: string;
-  /** Takes more than a fraction of a millisecond to make: waits until few such pages are being made, and never delays others. */
+  /**
+   * Takes more than a fraction of a millisecond to make: waits until few such pages are being made, and never delays
+   * others.
+   */
   readonly isLong?: boolean;
   readonly answer: (request: IncomingMessage) => HttpAnswer | Promise<HttpAnswer>;
 }
@@ -58,8 +61,8 @@ const KEEP_ALIVE_TIMEOUT_MS = 65_000;
 /** Envoy's bound. Node drops the headers beyond its own silently, and with them what a proxy adds at the end. */
 const HEADERS_MAX = 100;
 /**
- * Far more than probes, scrapers and callers of /json hold. Envoy's overload manager bounds connections too, but closes the new
- * ones; Node has no bounds of its own. The requests are 512 of the longest bodies of /json.
+ * Far more than probes, scrapers and callers of /json hold. Envoy's overload manager bounds connections too, but closes
+ * the new ones; Node has no bounds of its own. The requests are 512 of the longest bodies of /json.
  */
 const BOUNDS: HeldBounds = { connectionsMax: 4_096, requestBytesMax: 16_777_216, answerBytesMax: 33_554_432 };
 /** What an answer in pieces holds of what it is made from, besides the piece that is being sent. */
@@ -115,7 +118,9 @@ export class PageServer {
     });
   }
 
-  /** Accepts no more connections, lets answers under way finish for at most `graceMs` milliseconds, then cuts them off. */
+  /**
+   * Accepts no more connections, lets answers under way finish for at most `graceMs` milliseconds, then cuts them off.
+   */
   async close(graceMs: number): Promise<void> {
     this.#isClosing = true;
     const cutOff = setTimeout(() => this.#server.closeAllConnections(), graceMs);

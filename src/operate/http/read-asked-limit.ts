@@ -36,7 +36,10 @@ const SET_KEYS = [
 const UNSET_KEYS = ["domain", "entries", "note", "seen_us"];
 const AMOUNT_KEYS = ["limit", "requests_per_unit", "unit", "burst"];
 
-/** Reads one limit at run time; `unsets`: what unsets it. `at` names it in errors. Throws RequestError, which names the field. */
+/**
+ * Reads one limit at run time; `unsets`: what unsets it. `at` names it in errors. Throws RequestError, which names the
+ * field.
+ */
 export function readAskedLimit(value: unknown, at: string, unsets: boolean): AskedLimit {
   const fields = asRecord(value, at, unsets ? UNSET_KEYS : SET_KEYS);
   const { domain, entries, note = "", seen_us: seenUs } = fields;

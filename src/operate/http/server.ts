@@ -1,5 +1,5 @@
-// The HTTP port: the operator's page, /json, health, metrics, the rules in force, and the guarded pages. It knows nothing of limits
-// or stores: functions give it what it shows. page-server.ts serves the pages.
+// The HTTP port: the operator's page, /json, health, metrics, the rules in force, and the guarded pages. It knows
+// nothing of limits or stores: functions give it what it shows. page-server.ts serves the pages.
 
 import type { HealthState } from "../../base/health.ts";
 import { errorMessage } from "../../base/thrown.ts";
@@ -27,7 +27,9 @@ import { limitLines, readinessView } from "./views.ts";
 
 /** Where the pages get what they show. */
 export interface AdminSources extends GuardedSources {
-  /** Decides a request in proto3 JSON, unless too many are under way. Rejects only with what `readBody` rejects with. */
+  /**
+   * Decides a request in proto3 JSON, unless too many are under way. Rejects only with what `readBody` rejects with.
+   */
   readonly answerJson: (readBody: () => Promise<Buffer>, caller: HttpCaller) => Promise<HttpAnswer>;
   readonly health: HealthState;
   /** Rejects if the metrics can't be shown. Nothing is made before it is read. */

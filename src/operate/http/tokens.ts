@@ -1,5 +1,5 @@
-// The tokens that admin pages ask for: one from the environment, or a file of them, which is read again when it changes.
-// access.ts decides what a token opens.
+// The tokens that admin pages ask for: one from the environment, or a file of them, which is read again when it
+// changes. access.ts decides what a token opens.
 
 import { createHash, timingSafeEqual } from "node:crypto";
 import { readFileSync } from "node:fs";
@@ -39,8 +39,8 @@ export class Tokens {
   readonly isAsked: boolean;
 
   /**
-   * Reads the file, if one is set. Throws ConfigError if it can't be used. Calls `onTrouble` with what is wrong with a changed file, and
-   * with undefined once nothing is.
+   * Reads the file, if one is set. Throws ConfigError if it can't be used. Calls `onTrouble` with what is wrong with a
+   * changed file, and with undefined once nothing is.
    */
   constructor(
     { adminToken: token, adminTokenFile: file }: TokenSettings,

@@ -9,7 +9,9 @@ import type { Level, Rule, RuleSet } from "../../engine/rules/rule-set.ts";
 import { rulesOfTiers } from "../../engine/rules/tiers.ts";
 import type { RulesFailure } from "../../rule-sources/files/rule-source.ts";
 
-/** The JSON of `/readyz`: `reasons` by part why the process is not ready, `degraded` by part what is wrong nevertheless. */
+/**
+ * The JSON of `/readyz`: `reasons` by part why the process is not ready, `degraded` by part what is wrong nevertheless.
+ */
 export function readinessView(
   troubles: ReadonlyMap<string, string>,
   notes: ReadonlyMap<string, string>,
@@ -22,7 +24,9 @@ export function readinessView(
   return { status, reasons: Object.fromEntries(troubles), degraded };
 }
 
-/** The lines of `/rlconfig`: one per limit, in the order of the files; the fields of envoyproxy/ratelimit come first. */
+/**
+ * The lines of `/rlconfig`: one per limit, in the order of the files; the fields of envoyproxy/ratelimit come first.
+ */
 export function* limitLines(rules: RuleSet | undefined): Generator<string> {
   for (const domain of rules?.domains.values() ?? []) {
     const name = visible(textOf(domain.domain));

@@ -150,7 +150,8 @@ export class StatsdExporter {
       bufferFlushInterval: BUFFER_FLUSH_MS,
       globalTags: usesDogStatsd ? Object.fromEntries(extraTags) : {},
       includeDataDogTags: usesDogStatsd,
-      // hot-shots gives up for ever if a connection is refused within its first second; #reopen opens a new one instead.
+      // hot-shots gives up for ever if a connection is refused within its first second; #reopen opens a new one
+      // instead.
       tcpGracefulErrorHandling: false,
       errorHandler: (error) => this.#fail(link, error.message),
     });

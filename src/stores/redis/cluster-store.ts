@@ -1,6 +1,7 @@
-// The store that keeps buckets in a Redis Cluster: a RedisNode for each primary, and each bucket at the node that serves the hash slot of
-// its tag (cluster-tags.ts). Takes of one tag travel in one script call; sharded/sharded-calls.ts settles calls with buckets of several
-// tags. Nodes come and go with the cluster's topology; a batch that was sent to the wrong node is sent on.
+// The store that keeps buckets in a Redis Cluster: a RedisNode for each primary, and each bucket at the node that
+// serves the hash slot of its tag (cluster-tags.ts). Takes of one tag travel in one script call;
+// sharded/sharded-calls.ts settles calls with buckets of several tags. Nodes come and go with the cluster's topology; a
+// batch that was sent to the wrong node is sent on.
 //
 // - A slot's owner is the node that the last view of the topology, or a MOVED since, names for it. While that node is not connected, its
 //   predecessor stays: it redirects calls, so no call is lost between two owners.
@@ -40,7 +41,9 @@ import { TagCount } from "./tag-count.ts";
 const NODES_MAX = 512;
 /** A node without slots is kept for this long after a redirection to it. */
 const AWAITED_US = 30_000_000;
-/** Redirections per batch: one for a slot that has moved, others for an ASK at the end of its move, and for a failover. */
+/**
+ * Redirections per batch: one for a slot that has moved, others for an ASK at the end of its move, and for a failover.
+ */
 const REDIRECTIONS_MAX = 3;
 
 /** Options of a cluster's store. BatchingOptions apply to each node. */
@@ -50,7 +53,10 @@ export interface ClusterStoreOptions extends RedisOptions {
   readonly tags?: number;
 }
 
-/** Opens the store, which finds and connects its nodes in the background. Never throws because they are away; `trouble` reports it. */
+/**
+ * Opens the store, which finds and connects its nodes in the background. Never throws because they are away; `trouble`
+ * reports it.
+ */
 export function openClusterStore(options: ClusterStoreOptions): SharedStore<ClusterBackend, AsideOptions> {
   const backend = new ClusterBackend(options);
   const { keyPrefix = "" } = options;
@@ -225,7 +231,8 @@ class ClusterBackend implements Backend {
         if (this.#owners[slot] === undefined) this.#unserved--;
         named.slots++;
         named.oneSlot = slot;
-        // Until the new owner is connected, the old one keeps getting calls; it redirects them, and they wait for the new owner.
+        // Until the new owner is connected, the old one keeps getting calls; it redirects them, and they wait for the
+        // new owner.
         const last = before[slot];
         const owner = !isUp(named) && last !== undefined && isUp(last) ? last : named;
         this.#owners[slot] = owner;
@@ -283,7 +290,8 @@ class ClusterBackend implements Backend {
     void one.node.drain().then(() => one.node.close());
   }
 
-  // Nothing was run, so the batch may be sent again. MOVED is valid for the whole slot from now on, ASK for this batch only.
+  // Nothing was run, so the batch may be sent again. MOVED is valid for the whole slot from now on, ASK for this batch
+  // only.
   #redirect(from: ClusterNode, batch: RedisBatch, message: string): Redirected {
     if (message.startsWith("TRYAGAIN")) return this.#splitUp(from, batch);
     if (message.startsWith("CLUSTERDOWN")) return this.#redirectByView(from, batch);
@@ -303,7 +311,10 @@ class ClusterBackend implements Backend {
     return this.#sendOn(from, to, batch, redirection.isAsk);
   }
 
-  /** A node that has just handed its slots over may not know who serves them, for as long as until the next ping; other nodes do. */
+  /**
+   * A node that has just handed its slots over may not know who serves them, for as long as until the next ping; other
+   * nodes do.
+   */
   #redirectByView(from: ClusterNode, batch: RedisBatch): Redirected {
     this.#topology.askAtOnce();
     const slot = this.#tags.slotOf(batch.queue);

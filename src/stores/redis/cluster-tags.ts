@@ -1,6 +1,7 @@
-// The hash tags of buckets in a Redis Cluster. There are few tags, so that takes of many descriptors belong to one hash slot and travel in
-// one script call (docs/decisions/0016-few-hash-tags.md). The tag follows the prefix in the stored key; rules and other stores don't
-// know of it. Counters of COMPATIBILITY_MODE keep the keys of envoyproxy/ratelimit, without a tag.
+// The hash tags of buckets in a Redis Cluster. There are few tags, so that takes of many descriptors belong to one hash
+// slot and travel in one script call (docs/decisions/0016-few-hash-tags.md). The tag follows the prefix in the stored
+// key; rules and other stores don't know of it. Counters of COMPATIBILITY_MODE keep the keys of envoyproxy/ratelimit,
+// without a tag.
 
 import { hashBucketKey } from "../../engine/domain/key-bytes.ts";
 import type { Take } from "../../engine/domain/take.ts";
@@ -15,8 +16,8 @@ const TAGS_DEFAULT = 16;
 const ALONE = 2 ** 32;
 
 /**
- * The tags of a cluster. A queue is a number for buckets that may travel together: a hash slot, for counters; SLOTS plus the number of a
- * tag; or, while a slot moves, a number of one bucket alone.
+ * The tags of a cluster. A queue is a number for buckets that may travel together: a hash slot, for counters; SLOTS
+ * plus the number of a tag; or, while a slot moves, a number of one bucket alone.
  */
 export class ClusterTags {
   readonly count: number;
@@ -31,8 +32,8 @@ export class ClusterTags {
   }
 
   /**
-   * The queue of a take's bucket. The slot that the key has without a tag decides the tag, so all limits of one descriptor get one tag. The
-   * tag's own slot is in the middle of the SLOTS / count slots that get it.
+   * The queue of a take's bucket. The slot that the key has without a tag decides the tag, so all limits of one
+   * descriptor get one tag. The tag's own slot is in the middle of the SLOTS / count slots that get it.
    */
   queueOf({ bucketKey, limit }: Pick<Take, "bucketKey" | "limit">): number {
     const slot = keySlot(bucketKey);
@@ -74,7 +75,9 @@ function slotOfTag(index: number, count: number): number {
   return Math.floor(((index + 0.5) * SLOTS) / count);
 }
 
-/** The first short text for the slot of each tag, found by trial: some hundred thousand trials in a few milliseconds. */
+/**
+ * The first short text for the slot of each tag, found by trial: some hundred thousand trials in a few milliseconds.
+ */
 function tagsOf(count: number): string[] {
   const places = new Map(Array.from({ length: count }, (_, index) => [slotOfTag(index, count), index]));
   const tags = new Array<string>(count);
@@ -96,8 +99,8 @@ const TABLE = Uint16Array.from({ length: 256 }, (_, byte) => {
 });
 
 /**
- * The hash slot of a key in one-byte text, 0 to SLOTS - 1, by the specification of Redis Cluster: CRC16 (XMODEM) of the hash tag, which is the text
- * between the first `{` and the next `}`; or of the whole key if there is no such text.
+ * The hash slot of a key in one-byte text, 0 to SLOTS - 1, by the specification of Redis Cluster: CRC16 (XMODEM) of the
+ * hash tag, which is the text between the first `{` and the next `}`; or of the whole key if there is no such text.
  */
 export function keySlot(key: string): number {
   let from = 0;

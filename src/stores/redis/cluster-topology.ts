@@ -1,5 +1,5 @@
-// Follows which primary serves which slots of a Redis Cluster: asks a node at intervals, and sooner when a call has failed or was
-// redirected. The owner decides what to do with the answer.
+// Follows which primary serves which slots of a Redis Cluster: asks a node at intervals, and sooner when a call has
+// failed or was redirected. The owner decides what to do with the answer.
 
 import { errorMessage } from "../../base/thrown.ts";
 import type { RedisAccess, TcpAddress } from "../../settings/store-address.ts";
@@ -52,7 +52,10 @@ interface View {
   readonly ranges: readonly SlotRange[];
 }
 
-/** A node's view has a lower epoch than the last one, or lacks slots: the node was away, is cut off, or has just handed its slots over. */
+/**
+ * A node's view has a lower epoch than the last one, or lacks slots: the node was away, is cut off, or has just handed
+ * its slots over.
+ */
 class StaleView extends Error {
   readonly view: View;
 
@@ -131,7 +134,9 @@ export class ClusterTopology {
     }
   }
 
-  /** The first view that has all slots and is not older than the last one; if there is none, the latest of the others. */
+  /**
+   * The first view that has all slots and is not older than the last one; if there is none, the latest of the others.
+   */
   async #firstView(): Promise<View> {
     const { target, nodes } = this.#options;
     const open = nodes().flatMap(({ address, node: { connection } }) =>
@@ -157,7 +162,8 @@ export class ClusterTopology {
         if (error instanceof StaleView && error.view.epoch >= (latest?.epoch ?? 0)) latest = error.view;
       });
     } catch (error) {
-      // Slots that no view has are served by nobody. If all are older, there must be another cluster at these addresses now.
+      // Slots that no view has are served by nobody. If all are older, there must be another cluster at these addresses
+      // now.
       if (latest !== undefined) return latest;
       throw error;
     }
@@ -191,7 +197,10 @@ export class ClusterTopology {
 /** Most ranges in a reply: one per slot. */
 const RANGES_MAX = SLOTS;
 
-/** The ranges of a CLUSTER SLOTS reply. `asked` is the address of a node that the reply names without one. Throws TypeError. */
+/**
+ * The ranges of a CLUSTER SLOTS reply. `asked` is the address of a node that the reply names without one. Throws
+ * TypeError.
+ */
 export function readSlots(reply: unknown, asked: TcpAddress): SlotRange[] {
   if (!Array.isArray(reply) || reply.length > RANGES_MAX)
     throw new TypeError("CLUSTER SLOTS returned an unexpected reply");

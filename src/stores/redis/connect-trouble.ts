@@ -21,7 +21,9 @@ export function nameOfTarget(target: RedisTarget): string {
   return `${called} at ${address.host.includes(":") ? `[${address.host}]` : address.host}:${address.port}`;
 }
 
-/** The problem as a sentence without its full stop. `error` comes from connecting, from logging in, or from a command. */
+/**
+ * The problem as a sentence without its full stop. `error` comes from connecting, from logging in, or from a command.
+ */
 export function describeTrouble(error: unknown, target: RedisTarget): string {
   if (error instanceof FindError) return error.message;
   const name = nameOfTarget(target);

@@ -1,6 +1,6 @@
-// Opens one connection to one server and logs in. The store sees a RedisConnection and nothing of ioredis, whose own support for Sentinel and
-// Cluster may send a command twice; redis-link.ts and cluster-store.ts take its place. The owner of a connection decides what happens when
-// it is lost.
+// Opens one connection to one server and logs in. The store sees a RedisConnection and nothing of ioredis, whose own
+// support for Sentinel and Cluster may send a command twice; redis-link.ts and cluster-store.ts take its place. The
+// owner of a connection decides what happens when it is lost.
 
 import { readFileSync } from "node:fs";
 import { Command, Redis, type RedisOptions } from "ioredis";
@@ -15,9 +15,14 @@ export interface RedisTarget extends RedisAccess {
   readonly called?: string;
 }
 
-/** An open connection. Commands are sent once, in order, without waiting for each other's replies; none is ever sent again. */
+/**
+ * An open connection. Commands are sent once, in order, without waiting for each other's replies; none is ever sent
+ * again.
+ */
 export interface RedisConnection {
-  /** Sends a command. Rejects with a ReplyError if Redis refuses it, or with another Error if its outcome is unknown. */
+  /**
+   * Sends a command. Rejects with a ReplyError if Redis refuses it, or with another Error if its outcome is unknown.
+   */
   command(name: string, args: readonly (string | Buffer)[]): Promise<unknown>;
   /** Like `command`, for arguments in one-byte text (a char code per byte); many of them cost hardly more than one. */
   commandOfBytes(name: string, args: readonly string[]): Promise<unknown>;
@@ -30,8 +35,8 @@ export interface RedisConnection {
 }
 
 /**
- * Connects, logs in and selects the database. Rejects with the error (connect-trouble.ts describes it). `onLost` is called once if the
- * connection ends later without `drop`.
+ * Connects, logs in and selects the database. Rejects with the error (connect-trouble.ts describes it). `onLost` is
+ * called once if the connection ends later without `drop`.
  */
 export async function openConnection(target: RedisTarget, onLost: () => void): Promise<RedisConnection> {
   const redis = new Redis(optionsOf(target));
@@ -93,8 +98,8 @@ function currentLogin(target: RedisAccess): RedisAccess["login"] {
   return { username: colon === 0 ? undefined : text.slice(0, colon), password: text.slice(colon + 1) };
 }
 
-// A take must be paid at most once, so nothing is queued without a connection, and nothing is sent twice. redis-link.ts reconnects, by a new
-// connection. Logging in is done here, because ioredis would log warnings of its own.
+// A take must be paid at most once, so nothing is queued without a connection, and nothing is sent twice. redis-link.ts
+// reconnects, by a new connection. Logging in is done here, because ioredis would log warnings of its own.
 function optionsOf(target: RedisTarget): RedisOptions & { replyMapping: "legacy" } {
   const { address } = target;
   const host = address.kind === "tcp" ? address.host : undefined;

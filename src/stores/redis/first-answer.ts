@@ -4,8 +4,8 @@
 const STAGGER_MS = 150;
 
 /**
- * Asks one server after another: the next one when the last has failed, or has been silent for STAGGER_MS. Rejects with the first error if
- * all fail. `onError` gets every error.
+ * Asks one server after another: the next one when the last has failed, or has been silent for STAGGER_MS. Rejects with
+ * the first error if all fail. `onError` gets every error.
  */
 export function firstAnswer<T>(
   askers: readonly (() => Promise<T>)[],

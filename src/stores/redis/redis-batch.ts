@@ -1,6 +1,6 @@
-// The groups that travel in one script call: how many fit, and the script's arguments. lua/take.lua explains the arguments. And the form of
-// numbers in arguments and replies: doubles in a row, least significant byte first. A double holds every whole number below 2^53, and
-// neither side has to write or parse digits.
+// The groups that travel in one script call: how many fit, and the script's arguments. lua/take.lua explains the
+// arguments. And the form of numbers in arguments and replies: doubles in a row, least significant byte first. A double
+// holds every whole number below 2^53, and neither side has to write or parse digits.
 
 import { endianness } from "node:os";
 import { MICROS_PER_SECOND } from "../../base/units.ts";
@@ -58,8 +58,8 @@ export class RedisBatch extends Batch {
   }
 
   /**
-   * The script's arguments as one-byte text, from the number of keys on. `timeUs` is the time in microseconds since the epoch, 0 for the
-   * server's own.
+   * The script's arguments as one-byte text, from the number of keys on. `timeUs` is the time in microseconds since the
+   * epoch, 0 for the server's own.
    */
   encode(timeUs: number, { latestOf, bucketTimeUs }: ServerTimes): string[] {
     this.writeLatest(latestOf);
@@ -105,7 +105,10 @@ const IS_BIG_ENDIAN = endianness() === "BE";
 /** The script's longest replies have some ten thousand numbers; longer ones are something else. */
 const REPLY_NUMBERS_MAX = 131_072;
 
-/** Where numbers turn into bytes and back. Both ways end before another call begins, so one place serves all; it grows as needed. */
+/**
+ * Where numbers turn into bytes and back. Both ways end before another call begins, so one place serves all; it grows
+ * as needed.
+ */
 let doubles = new Float64Array(1_024);
 let bytes = Buffer.from(doubles.buffer);
 

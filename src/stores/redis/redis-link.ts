@@ -37,8 +37,8 @@ interface RedisLinkOptions extends LinkEvents {
   readonly finder: ServerFinder;
   readonly script: Script;
   /**
-   * Keys of the self-test; it pays on the first one, which lives for a second. Two keys of different hash slots make a node of a cluster refuse
-   * the test. Without keys nothing is paid.
+   * Keys of the self-test; it pays on the first one, which lives for a second. Two keys of different hash slots make a
+   * node of a cluster refuse the test. Without keys nothing is paid.
    */
   readonly selfTestKeys: () => readonly string[];
   readonly clock: Clock;
@@ -121,8 +121,8 @@ export class RedisLink extends Link<RedisConnection> {
   }
 
   /**
-   * Tests what takes will need: reads the server's time, runs the script, pays a cost. Rejects if the connection can't be used; resolves to
-   * what Redis refuses only for now.
+   * Tests what takes will need: reads the server's time, runs the script, pays a cost. Rejects if the connection can't
+   * be used; resolves to what Redis refuses only for now.
    */
   async #testUse(connection: RedisConnection): Promise<string | undefined> {
     const { finder, clock, serverTime } = this.#options;

@@ -1,6 +1,7 @@
-// One Redis server for takes: sends batches over its connection, and reads what it replies or refuses. It does not know other servers; a
-// cluster has several, and every batch has keys of one queue. A batch is sent again only if Redis refused it before it ran anything: after
-// NOSCRIPT, and in a cluster after MOVED, ASK, TRYAGAIN, and for a short time CLUSTERDOWN.
+// One Redis server for takes: sends batches over its connection, and reads what it replies or refuses. It does not know
+// other servers; a cluster has several, and every batch has keys of one queue. A batch is sent again only if Redis
+// refused it before it ran anything: after NOSCRIPT, and in a cluster after MOVED, ASK, TRYAGAIN, and for a short time
+// CLUSTERDOWN.
 
 import { StoreError } from "../../base/errors.ts";
 import { MICROS_PER_MILLI } from "../../base/units.ts";
@@ -42,14 +43,17 @@ export interface RedisNodeOptions extends CompleteOptions {
   readonly redirect?: (batch: RedisBatch, message: string) => Redirected;
 }
 
-/** What a cluster does with a batch that a node refused: it is no longer ours; or it is to be sent again a moment later; or it fails. */
+/**
+ * What a cluster does with a batch that a node refused: it is no longer ours; or it is to be sent again a moment later;
+ * or it fails.
+ */
 export type Redirected = "redirected" | "later" | "refused";
 
 /** Pause before a batch is sent again after a refusal that may pass. */
 const TRY_AGAIN_MS = 3;
 /**
- * A node that hands its slots over answers CLUSTERDOWN for a moment, so a batch is sent again this often, for some 30 ms. After that the
- * cluster counts as down, and calls should not wait for it.
+ * A node that hands its slots over answers CLUSTERDOWN for a moment, so a batch is sent again this often, for some 30
+ * ms. After that the cluster counts as down, and calls should not wait for it.
  */
 const CLUSTER_DOWNS_MAX = 10;
 
@@ -108,7 +112,9 @@ export class RedisNode extends Intake<RedisBatch> implements Backend {
     return Math.floor(this.serverTime.estimateUs(this.options.clock.nowUs()) / MICROS_PER_MILLI);
   }
 
-  /** Sends a batch that another node has released (answers.ts), within its groups' deadlines. `isAsking`: after an ASK. */
+  /**
+   * Sends a batch that another node has released (answers.ts), within its groups' deadlines. `isAsking`: after an ASK.
+   */
   adopt(batch: RedisBatch, isAsking: boolean): void {
     const { connection } = this.#link;
     this.answers.adopt(batch);

@@ -1,5 +1,6 @@
-// Limits at run time in Redis: a hash, which is read in parts, so that no command holds the server for long, and the order of the newest
-// changes. Both have one hash tag, so that one script (lua/runtime_limits.lua) can write them on a cluster, too.
+// Limits at run time in Redis: a hash, which is read in parts, so that no command holds the server for long, and the
+// order of the newest changes. Both have one hash tag, so that one script (lua/runtime_limits.lua) can write them on a
+// cluster, too.
 
 import {
   headText,

@@ -1,5 +1,5 @@
-// The scripts of lua/: each a list of its files, joined in order. Read once, at start; text and hash are never typed in.
-// test/lua/scripts.test.ts checks the folder.
+// The scripts of lua/: each a list of its files, joined in order. Read once, at start; text and hash are never typed
+// in. test/lua/scripts.test.ts checks the folder.
 
 import { createHash } from "node:crypto";
 import { readFileSync } from "node:fs";

@@ -1,5 +1,6 @@
-// Finds the primary that sentinels know by a name, and learns of its changes from them. Sentinels are asked one after another, the next one
-// as soon as one is slow; sentinels that they name are asked too. The link checks whether the found server is a primary.
+// Finds the primary that sentinels know by a name, and learns of its changes from them. Sentinels are asked one after
+// another, the next one as soon as one is slow; sentinels that they name are asked too. The link checks whether the
+// found server is a primary.
 
 import type { RedisAccess, RedisAddress, TcpAddress } from "../../settings/store-address.ts";
 import { withTimeLimit } from "../batching/connecting.ts";
@@ -13,13 +14,16 @@ import type { ServerFinder } from "./redis-link.ts";
 const SENTINELS_MAX = 32;
 /** Interval of questions: a change without a message is noticed after this long. */
 const ASK_AGAIN_MS = 3_000;
-/** How long an address from a message counts, whatever sentinels say: they notice a promotion up to 1.1 s after they ordered it. */
+/**
+ * How long an address from a message counts, whatever sentinels say: they notice a promotion up to 1.1 s after they
+ * ordered it.
+ */
 const ANNOUNCED_MS_MAX = 2_000;
 /** Every sentinel announces the new primary: `name old-host old-port host port`. */
 const SWITCHED = "+switch-master";
 /**
- * The sentinel in charge has just ordered a replica to be primary: `slave id host port @ name old-host old-port`. Payments to the old primary
- * are lost from then on, and SWITCHED is a second away.
+ * The sentinel in charge has just ordered a replica to be primary: `slave id host port @ name old-host old-port`.
+ * Payments to the old primary are lost from then on, and SWITCHED is a second away.
  */
 const PROMOTING = "+failover-state-wait-promotion";
 
@@ -100,8 +104,8 @@ export class SentinelFinder implements ServerFinder {
   }
 
   /**
-   * The first answer of any sentinel, which is asked first from then on. Rejects with NoSentinelError if none can be asked, or with FindError
-   * if one answers that it knows no such primary.
+   * The first answer of any sentinel, which is asked first from then on. Rejects with NoSentinelError if none can be
+   * asked, or with FindError if one answers that it knows no such primary.
    */
   async #ask(): Promise<TcpAddress> {
     const asked = [...this.#sentinels];
@@ -202,7 +206,10 @@ export class SentinelFinder implements ServerFinder {
   }
 }
 
-/** A subscription to one sentinel. Nobody reads its trouble: `find` reports sentinels that don't answer, when the primary is needed. */
+/**
+ * A subscription to one sentinel. Nobody reads its trouble: `find` reports sentinels that don't answer, when the
+ * primary is needed.
+ */
 class SentinelWatch extends Link<RedisConnection> {
   readonly #target: RedisTarget;
   readonly #onMessage: (channel: string, message: string) => void;

@@ -1,6 +1,6 @@
-// The number of hash tags that the processes on a Redis Cluster use. It is stored in the cluster, so that two processes never keep one bucket
-// under different tags. The first process writes it; a process that finds another number than its own is not used. The key has no lifetime;
-// after a flush it is written again at the next check.
+// The number of hash tags that the processes on a Redis Cluster use. It is stored in the cluster, so that two processes
+// never keep one bucket under different tags. The first process writes it; a process that finds another number than its
+// own is not used. The key has no lifetime; after a flush it is written again at the next check.
 
 import type { RedisNode } from "./redis-node.ts";
 
@@ -14,8 +14,8 @@ export class TagCount {
   /** Undefined if the cluster has this process's number; otherwise what is wrong, in one sentence. */
   trouble: string | undefined = NOT_READ;
   /**
-   * True once the cluster had this process's number. It stays true if the number differs later, because another process was first after a
-   * flush; `trouble` reports that.
+   * True once the cluster had this process's number. It stays true if the number differs later, because another process
+   * was first after a flush; `trouble` reports that.
    */
   wasAgreed = false;
 
@@ -26,7 +26,9 @@ export class TagCount {
     this.#node = node;
   }
 
-  /** Writes the number if there is none, and reads it. Never rejects; if Redis can't be asked, the last result stays. */
+  /**
+   * Writes the number if there is none, and reads it. Never rejects; if Redis can't be asked, the last result stays.
+   */
   async check(): Promise<void> {
     const node = this.#node();
     const connection = node?.connection;
@@ -34,7 +36,8 @@ export class TagCount {
     const count = this.#count;
     const key = this.#key;
     try {
-      // A server that refuses writes, because it is full or lacks replicas, refuses this one even if there is nothing to write.
+      // A server that refuses writes, because it is full or lacks replicas, refuses this one even if there is nothing
+      // to write.
       const [written, read] = await Promise.allSettled([
         connection.command("set", [key, String(count), "NX"]),
         connection.command("get", [key]),

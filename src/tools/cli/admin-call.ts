@@ -23,8 +23,9 @@ export interface AdminTarget {
 }
 
 /**
- * Returns the answer's JSON. Without one: undefined, exit code 2, and the reason on standard error. `list`: a member that is a list or a map; other
- * programs' answers lack it. Sends `question` as JSON by `method`; GET without a question.
+ * Returns the answer's JSON. Without one: undefined, exit code 2, and the reason on standard error. `list`: a member
+ * that is a list or a map; other programs' answers lack it. Sends `question` as JSON by `method`; GET without a
+ * question.
  */
 export async function askAdmin<Answer extends object>(
   { server, tokenFile }: AdminTarget,

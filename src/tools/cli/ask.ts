@@ -25,7 +25,10 @@ export interface AskFlags {
   readonly json?: true;
 }
 
-/** Sends the request `times` times. Returns the exit code: 0 if all passed, 1 if one was over limit, 2 at the first error. */
+/**
+ * Sends the request `times` times. Returns the exit code: 0 if all passed, 1 if one was over limit, 2 at the first
+ * error.
+ */
 export async function ask(
   descriptors: readonly TypedDescriptor[],
   flags: AskFlags,

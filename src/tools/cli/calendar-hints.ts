@@ -1,5 +1,5 @@
-// Hints of `headgate check` about units longer than a day, which mean what they mean in envoyproxy/ratelimit and rarely what a contract
-// means. Hints are not problems.
+// Hints of `headgate check` about units longer than a day, which mean what they mean in envoyproxy/ratelimit and rarely
+// what a contract means. Hints are not problems.
 
 import { Algorithm, type Limit, UNIT_NAMES, Unit } from "../../engine/domain/limit.ts";
 import { textOf } from "../../engine/domain/request.ts";

@@ -64,7 +64,10 @@ function template(command: ProgramCommand, text: string): Template {
   return command.error(`error: ${read.problem}`);
 }
 
-/** Runs `work` on the files. Standard input (`-`) lies in a temporary file meanwhile, because calls are read more than once. */
+/**
+ * Runs `work` on the files. Standard input (`-`) lies in a temporary file meanwhile, because calls are read more than
+ * once.
+ */
 export async function withInput<T>(
   files: readonly string[],
   work: (files: readonly string[]) => Promise<T>,
@@ -85,7 +88,10 @@ export async function withInput<T>(
   }
 }
 
-/** Says which lines were passed over, which files are cut off, and which fields no line has. Nothing if all were read as asked. */
+/**
+ * Says which lines were passed over, which files are cut off, and which fields no line has. Nothing if all were read as
+ * asked.
+ */
 export function sayLines(
   { lines, skipped, firstSkipped = "", cutOff, unseenText }: LineCounts,
   terminal: Terminal,

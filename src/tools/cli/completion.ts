@@ -1,5 +1,5 @@
-// `headgate completion`: a shell script that completes commands, options, choices and paths. It is made from the program's definition, so no
-// key press starts a process.
+// `headgate completion`: a shell script that completes commands, options, choices and paths. It is made from the
+// program's definition, so no key press starts a process.
 
 import { Argument, type Command, type Option } from "commander";
 import type { ProgramCommand } from "./command.ts";

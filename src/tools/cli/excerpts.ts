@@ -10,7 +10,10 @@ const MARGIN = "      | ";
 /** How many characters of a long line are shown before the place. */
 const BEFORE_MAX = 30;
 
-/** Shows places, each as its line and a caret below it; nothing if the file has no such line. Reads each file once; `file` was read before. */
+/**
+ * Shows places, each as its line and a caret below it; nothing if the file has no such line. Reads each file once;
+ * `file` was read before.
+ */
 export function excerpts(terminal: Terminal, file?: { readonly name: string; readonly bytes: Buffer }) {
   const files = new Map(file === undefined ? [] : [[file.name, linesOf(file.bytes)]]);
   return async ({ file: name, line, column }: Place): Promise<string> => {

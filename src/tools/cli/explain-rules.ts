@@ -22,7 +22,10 @@ export interface ExplainFlags {
   readonly json?: true;
 }
 
-/** Explains descriptors. Exit code 2 if rules or settings can't be used, 1 if a match is required and no rule applies, else 0. */
+/**
+ * Explains descriptors. Exit code 2 if rules or settings can't be used, 1 if a match is required and no rule applies,
+ * else 0.
+ */
 export async function explainRules(
   descriptors: readonly TypedDescriptor[],
   flags: ExplainFlags,

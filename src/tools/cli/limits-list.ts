@@ -37,7 +37,10 @@ function withoutText({ key, value, value_base64: bytes }: ShownLimit["entries"][
   return bytes === undefined ? { key, value } : { key, value_base64: bytes };
 }
 
-/** All limits in force, by domain and descriptor; undefined, with the reason on standard error, if the server can't be asked. */
+/**
+ * All limits in force, by domain and descriptor; undefined, with the reason on standard error, if the server can't be
+ * asked.
+ */
 async function readAll(flags: ListFlags, terminal: Terminal): Promise<readonly ShownLimit[] | undefined> {
   const limits: ShownLimit[] = [];
   const query = new URLSearchParams(flags.domain === undefined ? {} : { domain: flags.domain });

@@ -1,5 +1,5 @@
-// `headgate limits`: limits at run time of single callers at a running service. Each command asks the HTTP port; limits-import.ts and
-// limits-list.ts read and write files of them; simulate-files.ts tries them on recorded calls.
+// `headgate limits`: limits at run time of single callers at a running service. Each command asks the HTTP port;
+// limits-import.ts and limits-list.ts read and write files of them; simulate-files.ts tries them on recorded calls.
 
 import { existsSync } from "node:fs";
 import { AMOUNT_MAX } from "../../base/units.ts";

@@ -1,5 +1,5 @@
-// The command line: names, options and help of every command. A command's work is in another file, loaded when the command runs: loading
-// takes longer than everything else.
+// The command line: names, options and help of every command. A command's work is in another file, loaded when the
+// command runs: loading takes longer than everything else.
 
 import { CommanderError, Option } from "commander";
 import { visibleLines } from "../../base/visible.ts";
@@ -94,7 +94,8 @@ export function buildProgram(options: ProgramOptions): ProgramCommand {
     .configureOutput({ writeOut: (text) => terminal.out(text), writeErr: (text) => terminal.err(text) })
     .showHelpAfterError("(see --help)")
     .exitOverride()
-    // Options after a command's name belong to that command, so a command and its subcommands may have options of one name.
+    // Options after a command's name belong to that command, so a command and its subcommands may have options of one
+    // name.
     .enablePositionalOptions()
     .examples(PROGRAM_EXAMPLES);
   addServe(program, terminal, options);

@@ -59,7 +59,10 @@ function notSet(): Problem {
   return makeProblem("error", at, why, "Name a file, such as that of RULES_CACHE.");
 }
 
-/** Loads the chosen rules. Missing, unreadable and bad files are problems of the result. Rejects with ConfigError for settings. */
+/**
+ * Loads the chosen rules. Missing, unreadable and bad files are problems of the result. Rejects with ConfigError for
+ * settings.
+ */
 export async function loadChosen(
   choice: RulesChoice,
   env: Environment,
@@ -87,7 +90,10 @@ export async function loadChosen(
   return { ...compileFiles(path, read, options), ...(file === undefined ? {} : { file }) };
 }
 
-/** The chosen rules. If they can't be used: undefined, exit code 2, and the problems on standard error; `called` as "the rules". */
+/**
+ * The chosen rules. If they can't be used: undefined, exit code 2, and the problems on standard error; `called` as "the
+ * rules".
+ */
 export async function rulesOrTrouble(
   choice: RulesChoice,
   called: string,

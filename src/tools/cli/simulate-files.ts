@@ -24,7 +24,10 @@ export interface SimulateFlags extends FileChoiceFlags {
 /** How late a line of a log may come with --dry-run: the default of --late. */
 const CALLS_LATE_MS = 60_000;
 
-/** Simulates the files. Exit code 0, or 1 if more was refused than is tolerated, or 2 if settings, rules or files can't be used. */
+/**
+ * Simulates the files. Exit code 0, or 1 if more was refused than is tolerated, or 2 if settings, rules or files can't
+ * be used.
+ */
 export async function simulateFiles(
   files: readonly string[],
   flags: SimulateFlags,

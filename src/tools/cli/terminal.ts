@@ -26,8 +26,9 @@ const COLUMNS_MAX = 100;
 const EXIT_NOBODY_READS = 141;
 
 /**
- * The terminal of this process; no colour if it isn't a terminal or NO_COLOR is set. When the reader of standard output is gone
- * (`headgate ... | head -1`), the process ends without a message, with the exit code that the command has set, if any.
+ * The terminal of this process; no colour if it isn't a terminal or NO_COLOR is set. When the reader of standard output
+ * is gone (`headgate ... | head -1`), the process ends without a message, with the exit code that the command has set,
+ * if any.
  */
 export function processTerminal(): Terminal {
   const { stdout, stderr, env } = process;
@@ -61,7 +62,10 @@ export function paint(terminal: Terminal, colour: Colour, text: string): string 
   return text.replace(/.+/g, (line) => styleText(colour, line, { validateStream: false }));
 }
 
-/** Breaks text at blanks into lines of at most `width`. The first begins with `first`, others with `hang`. Longer words stay whole. */
+/**
+ * Breaks text at blanks into lines of at most `width`. The first begins with `first`, others with `hang`. Longer words
+ * stay whole.
+ */
 export function wrap(text: string, width: number, first = "", hang = first): string {
   const lines: string[] = [];
   let line = first;

@@ -22,7 +22,9 @@ import { type FileResult, printResults, type TestFlags, type TestRun } from "./t
 /** How often `--watch` looks at the files. */
 const LOOK_MS = 300;
 
-/** Runs the files. Exit code 0; 1 if a case fails or required coverage is missing; 2 if rules or cases can't be used. */
+/**
+ * Runs the files. Exit code 0; 1 if a case fails or required coverage is missing; 2 if rules or cases can't be used.
+ */
 export async function testFiles(
   paths: readonly string[],
   flags: TestFlags,

@@ -1,4 +1,5 @@
-// Decodes requests and answers that passed the mirror, to compare and show them. Used only after the caller has its answer.
+// Decodes requests and answers that passed the mirror, to compare and show them. Used only after the caller has its
+// answer.
 
 import { jsonReader } from "../../grpc/transport/load-proto.ts";
 import type { TargetOutcome } from "./target.ts";

@@ -30,8 +30,8 @@ export interface CompareOptions {
 }
 
 /**
- * One difference between two answers. Values are those of the answers, undefined if an answer has none. `true` stands for metadata
- * that only one answer has.
+ * One difference between two answers. Values are those of the answers, undefined if an answer has none. `true` stands
+ * for metadata that only one answer has.
  */
 export interface Difference {
   readonly field: DifferenceField;
@@ -48,8 +48,8 @@ const PATHS_MAX = 20;
 const WHOLE_CALL = -1;
 
 /**
- * All differences between the answers; empty if they are equal. Differences that follow from others are left out: if only one is an
- * error, nothing else is compared, and if limits differ, neither remaining nor reset is.
+ * All differences between the answers; empty if they are equal. Differences that follow from others are left out: if
+ * only one is an error, nothing else is compared, and if limits differ, neither remaining nor reset is.
  */
 export function compareAnswers(answering: TargetAnswer, compared: TargetAnswer, options: CompareOptions): Difference[] {
   const found: Difference[] = [];

@@ -1,5 +1,5 @@
-// Keeps the results of comparing: counts by field and by rule, and the first differing calls in full, without callers' values. report.ts and
-// metrics.ts show them.
+// Keeps the results of comparing: counts by field and by rule, and the first differing calls in full, without callers'
+// values. report.ts and metrics.ts show them.
 
 import { getOrInsert } from "../../base/get-or-insert.ts";
 import { isoTime } from "../../base/units.ts";
@@ -29,7 +29,9 @@ export interface RuleDifferences {
   readonly compared_limit: string;
   /** Calls in which anything of this rule differed. */
   calls: number;
-  /** The part of `calls` that only one target had over limit. Noise is about even on both sides, a stricter rule is not. */
+  /**
+   * The part of `calls` that only one target had over limit. Noise is about even on both sides, a stricter rule is not.
+   */
   over_only_answering: number;
   over_only_compared: number;
   readonly fields: Partial<Record<DifferenceField, number>>;
@@ -146,7 +148,8 @@ export class Differences {
   }
 }
 
-// Differences of the whole answer count for the descriptors that differ; if none does, for the one over limit, or else the first.
+// Differences of the whole answer count for the descriptors that differ; if none does, for the one over limit, or else
+// the first.
 function fieldsByDescriptor(call: ComparedAnswers): Map<number, Set<DifferenceField>> {
   const fields = new Map<number, Set<DifferenceField>>();
   const add = (descriptor: number, field: DifferenceField) => {

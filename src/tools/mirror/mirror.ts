@@ -1,5 +1,5 @@
-// Sends each call to two targets. The caller gets the answer of the first at once; the answer of the second is compared afterwards,
-// within bounds. Knows no sockets; run-mirror.ts connects it to them.
+// Sends each call to two targets. The caller gets the answer of the first at once; the answer of the second is compared
+// afterwards, within bounds. Knows no sockets; run-mirror.ts connects it to them.
 
 import type { Clock } from "../../base/clock.ts";
 import { MICROS_PER_MILLI, MICROS_PER_SECOND } from "../../base/units.ts";
@@ -65,7 +65,10 @@ export class Mirror implements UnaryHandler {
   /** Number of calls passed on to the answering target. */
   relayed = 0;
   readonly answeringFailures = new Map<FailureReason, number>();
-  /** Calls that were not compared, by why: the side that failed and its reason, or one of `busy`, `unreadable`, `fault` and `ended`. */
+  /**
+   * Calls that were not compared, by why: the side that failed and its reason, or one of `busy`, `unreadable`, `fault`
+   * and `ended`.
+   */
   readonly notCompared = new Map<string, number>();
   /** Gets all calls from when it is set. */
   recorder: Recording | undefined;
@@ -108,7 +111,10 @@ export class Mirror implements UnaryHandler {
     comparison = this.#begin(request, sentUs);
   }
 
-  /** Has the answering target answer the call; `done` is called after that. Undefined if there is no room for it: the call is refused. */
+  /**
+   * Has the answering target answer the call; `done` is called after that. Undefined if there is no room for it: the
+   * call is refused.
+   */
   #passOn(
     message: Buffer,
     deadlineUs: number,

@@ -15,8 +15,9 @@ export interface RecordedCall {
 }
 
 /**
- * Reads the calls of a file in order, some at a time. Lines may end in LF or CRLF. Throws ConfigError if the file is no recording, or
- * with the number of a damaged line. A last line without a line feed is left out, because a killed process may leave one.
+ * Reads the calls of a file in order, some at a time. Lines may end in LF or CRLF. Throws ConfigError if the file is no
+ * recording, or with the number of a damaged line. A last line without a line feed is left out, because a killed
+ * process may leave one.
  */
 export async function* readRecording(
   file: string,

@@ -1,5 +1,6 @@
-// Records calls in a file: JSON lines, compressed by gzip if the name ends in .gz. docs/mirror.md describes the format, read-recording.ts
-// reads it. It contains the messages of requests and their times, but no gRPC metadata, which may contain secrets.
+// Records calls in a file: JSON lines, compressed by gzip if the name ends in .gz. docs/mirror.md describes the format,
+// read-recording.ts reads it. It contains the messages of requests and their times, but no gRPC metadata, which may
+// contain secrets.
 
 import { type FileHandle, open } from "node:fs/promises";
 import { promisify } from "node:util";
@@ -21,13 +22,16 @@ interface RecordingOptions {
   /** Most bytes of lines before compression. */
   readonly bytesMax: number;
   readonly clock: Clock;
-  /** Called once when recording ends early, with the reason: the disk failed or is full, or the file has reached `bytesMax`. */
+  /**
+   * Called once when recording ends early, with the reason: the disk failed or is full, or the file has reached
+   * `bytesMax`.
+   */
   readonly onEnded?: (why: string) => void;
 }
 
 /**
- * A recording. A full disk or a full file ends the recording and affects no call. Each write to a compressed file is a gzip member of
- * its own, so that everything written can be read even if a later write fails.
+ * A recording. A full disk or a full file ends the recording and affects no call. Each write to a compressed file is a
+ * gzip member of its own, so that everything written can be read even if a later write fails.
  */
 export class Recording {
   readonly file: string;
@@ -41,7 +45,10 @@ export class Recording {
   calls = 0;
   /** Bytes of lines, before compression, that are written or wait to be written. */
   bytes = 0;
-  /** Number of calls that are not in the file: it was full, the disk too slow, writing failed, or the call was no plain message. */
+  /**
+   * Number of calls that are not in the file: it was full, the disk too slow, writing failed, or the call was no plain
+   * message.
+   */
   leftOut = 0;
   /** Why writing failed; undefined if it did not. */
   failure: string | undefined;

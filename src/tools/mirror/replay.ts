@@ -1,5 +1,5 @@
-// Sends the calls of a recording again: at the recorded pace, a multiple of it, or as fast as answers come. With two targets the mirror
-// compares their answers.
+// Sends the calls of a recording again: at the recorded pace, a multiple of it, or as fast as answers come. With two
+// targets the mirror compares their answers.
 
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Clock } from "../../base/clock.ts";

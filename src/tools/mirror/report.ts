@@ -46,7 +46,8 @@ function recordingReport({ file, calls, leftOut, failure }: Recording) {
 }
 
 /**
- * The share of calls, 0 to 1, that differed or could not be compared; without a second target, that were not answered. 0 without calls.
+ * The share of calls, 0 to 1, that differed or could not be compared; without a second target, that were not answered.
+ * 0 without calls.
  */
 export function troubleShare(report: MirrorReport): number {
   const { same, different, not_compared, not_answered, relayed } = report.calls;

@@ -1,5 +1,5 @@
-// Builds and connects the parts of a running mirror: the gRPC port, the two targets, the recording, the HTTP pages. The command line
-// starts and stops it.
+// Builds and connects the parts of a running mirror: the gRPC port, the two targets, the recording, the HTTP pages. The
+// command line starts and stops it.
 
 import { cannotListen } from "../../base/cannot-listen.ts";
 import type { Clock } from "../../base/clock.ts";

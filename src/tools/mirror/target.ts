@@ -1,5 +1,5 @@
-// A service that the mirror asks, over HTTP/2: keeps a connection to it and sends unary calls. It reconnects by itself. Sends a call once more
-// if the target refused it unseen, because its connection was ending.
+// A service that the mirror asks, over HTTP/2: keeps a connection to it and sends unary calls. It reconnects by itself.
+// Sends a call once more if the target refused it unseen, because its connection was ending.
 
 import {
   type ClientHttp2Session,
@@ -21,7 +21,10 @@ export interface TargetRequest {
   readonly traceparent: string | undefined;
 }
 
-/** Why the target has not answered. `unreachable`: it never processed the call; `unreadable`: what came is no answer of gRPC. */
+/**
+ * Why the target has not answered. `unreachable`: it never processed the call; `unreadable`: what came is no answer of
+ * gRPC.
+ */
 export type FailureReason = "unreachable" | "broken" | "unreadable" | "too_large" | "too_slow" | "cancelled";
 
 /** The outcome of a call. An `answer` with another code than 0 is an error status of gRPC, without message. */
@@ -35,7 +38,10 @@ export interface SentCall {
   cancel(reason: FailureReason, message?: string): void;
 }
 
-/** Asked before each piece of an answer is kept, with the bytes of memory that it takes; false ends the call as `too_large`. */
+/**
+ * Asked before each piece of an answer is kept, with the bytes of memory that it takes; false ends the call as
+ * `too_large`.
+ */
 export type Admits = (bytes: number) => boolean;
 
 /** Something that answers unary calls. */
@@ -252,7 +258,10 @@ class Http2Call implements SentCall {
   }
 }
 
-/** The message of a body with gRPC framing; undefined if it is not one whole message, or compressed, which nobody asked for. */
+/**
+ * The message of a body with gRPC framing; undefined if it is not one whole message, or compressed, which nobody asked
+ * for.
+ */
 function messageOf(body: Buffer): Buffer | undefined {
   const length = body.length < HEAD_BYTES ? -1 : body.readUInt32BE(1);
   return length === body.length - HEAD_BYTES && body[0] === 0 ? body.subarray(HEAD_BYTES) : undefined;

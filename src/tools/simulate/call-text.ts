@@ -1,5 +1,5 @@
-// Callers as text for reports: entries as they would be typed, with values hidden if their rule says so (`hash_values`). Also as
-// numbers that tell them apart.
+// Callers as text for reports: entries as they would be typed, with values hidden if their rule says so
+// (`hash_values`). Also as numbers that tell them apart.
 
 import { typedText } from "../../engine/domain/entry-text.ts";
 import { type Descriptor, textOf } from "../../engine/domain/request.ts";

@@ -5,7 +5,10 @@ import { textOf } from "../../engine/domain/request.ts";
 import type { LimitCall } from "../../engine/limiter/call.ts";
 import { callerOf } from "./call-text.ts";
 
-/** Most limits and callers counted by name. Limits of overrides share one name, so the rule files bound the number of limits. */
+/**
+ * Most limits and callers counted by name. Limits of overrides share one name, so the rule files bound the number of
+ * limits.
+ */
 const CALLERS_MAX = 200_000;
 
 /** Calls that one rule set refuses and the other lets pass, by the limit that refuses. */

@@ -1,5 +1,5 @@
-// What a simulation counts of one limit's holds: how many were opened, how they ended, and how far they were from what was
-// used in the end.
+// What a simulation counts of one limit's holds: how many were opened, how they ended, and how far they were from what
+// was used in the end.
 
 import { MICROS_PER_SECOND } from "../../base/units.ts";
 import { HoldFound, Mode, Outcome, type Take } from "../../engine/domain/take.ts";

@@ -66,7 +66,10 @@ export class LimitTally {
     else if (this.#refusedBy.size > 0) this.#admit(caller);
   }
 
-  /** A caller at the end of the longest stretch of refusals with no admitted call between them, even if the recording's end cuts it off. */
+  /**
+   * A caller at the end of the longest stretch of refusals with no admitted call between them, even if the recording's
+   * end cuts it off.
+   */
   longest(): RefusedCaller | null {
     for (const caller of this.#refusedBy.values()) this.#endStretch(caller);
     return this.#longest;

@@ -1,5 +1,6 @@
-// Finds how large a burst would have had to be. A twin of each limit has the same algorithm and refuses nobody; every take is
-// settled on it, too, so every call pays every limit. The most that a bucket of the twin ever holds is the answer.
+// Finds how large a burst would have had to be. A twin of each limit has the same algorithm and refuses nobody; every
+// take is settled on it, too, so every call pays every limit. The most that a bucket of the twin ever holds is the
+// answer.
 
 import type { Clock } from "../../base/clock.ts";
 import { getOrInsert } from "../../base/get-or-insert.ts";
@@ -20,8 +21,8 @@ export class NeededBursts {
   }
 
   /**
-   * Settles the takes of a call on the twins. For each take `onNeed` gets what its bucket holds, including the take's cost: the
-   * limit's burst would have to be at least that.
+   * Settles the takes of a call on the twins. For each take `onNeed` gets what its bucket holds, including the take's
+   * cost: the limit's burst would have to be at least that.
    */
   settle(takes: TakeGroup, onNeed: (take: Take, needed: number) => void): void {
     for (let i = 0; i < takes.size; i++) {

@@ -1,5 +1,5 @@
-// Single refusals in full: what each limit of the call held before and after (`simulate --explain N`). With --against, of calls that
-// only one of the rule sets refuses.
+// Single refusals in full: what each limit of the call held before and after (`simulate --explain N`). With --against,
+// of calls that only one of the rule sets refuses.
 
 import { isoTime } from "../../base/units.ts";
 import { textOf } from "../../engine/domain/request.ts";

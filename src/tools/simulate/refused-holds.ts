@@ -1,5 +1,5 @@
-// A store for recorded calls. It may refuse a call that ran when it was recorded. The call's report at its end is then left out:
-// a refused call reports nothing, and its use would be charged to callers who were let in.
+// A store for recorded calls. It may refuse a call that ran when it was recorded. The call's report at its end is then
+// left out: a refused call reports nothing, and its use would be charged to callers who were let in.
 
 import { Mode, type Take, type TakeGroup, Verdict } from "../../engine/domain/take.ts";
 import { MemoryStore } from "../../stores/memory/memory-store.ts";

@@ -65,7 +65,9 @@ function timeReport({ calls, firstUs, lastUs, late, lateUsMax, gaps, longestGapU
 function changesReport(changes: Simulation["changes"], old: NonNullable<Simulation["old"]>) {
   return {
     refused_by_both: changes.refusedByBoth,
-    /** Requests that the service answers with an error under the old rules, by its code; in none of the other numbers. */
+    /**
+     * Requests that the service answers with an error under the old rules, by its code; in none of the other numbers.
+     */
     rejected_by_old: Object.fromEntries(old.rejected),
     newly_refused: { calls: changes.newlyRefused.calls, limits: changes.newlyRefused.list() },
     newly_allowed: { calls: changes.newlyAllowed.calls, limits: changes.newlyAllowed.list() },

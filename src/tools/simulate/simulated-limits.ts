@@ -23,7 +23,9 @@ interface MetLimit {
   calls: number;
   refused: number;
   shadowed: number;
-  /** How many of them are refused by the old rules, or without --against by the same rules without limits at run time. */
+  /**
+   * How many of them are refused by the old rules, or without --against by the same rules without limits at run time.
+   */
   refused_by_old: number;
 }
 

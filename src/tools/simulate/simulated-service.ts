@@ -100,7 +100,10 @@ export class SimulatedService<Deciding extends MemoryStore> {
     this.#limiter.useRules(ruleSet);
   }
 
-  /** Decides a RateLimitRequest at `atUs`; the outcome is in `call`. Returns the error with which the service would reject it. */
+  /**
+   * Decides a RateLimitRequest at `atUs`; the outcome is in `call`. Returns the error with which the service would
+   * reject it.
+   */
   decide(message: Buffer, atUs: number): RequestError | undefined {
     const { call } = this;
     call.reset();
@@ -122,7 +125,9 @@ export class SimulatedService<Deciding extends MemoryStore> {
     return this.#limits?.table.size;
   }
 
-  /** Sets a limit at run time from `nowUs` on, or unsets it. Does nothing if there may be none. Returns why it can't be. */
+  /**
+   * Sets a limit at run time from `nowUs` on, or unsets it. Does nothing if there may be none. Returns why it can't be.
+   */
   setLimit(asked: AskedLimit | RequestError, nowUs: number): RequestError | undefined {
     if (asked instanceof RequestError) return asked;
     if (this.#limits === undefined) return undefined;

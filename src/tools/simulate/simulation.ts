@@ -93,8 +93,8 @@ export class Simulation {
   }
 
   /**
-   * Decides a call, later than the one before or at the same time, and counts it. With the first one throws ConfigError if limits at run
-   * time can't be read or the rules refuse them.
+   * Decides a call, later than the one before or at the same time, and counts it. With the first one throws ConfigError
+   * if limits at run time can't be read or the rules refuse them.
    */
   feed({ atUs, message }: RecordedCall): void {
     const nowUs = this.timeline.place(atUs);
@@ -158,7 +158,8 @@ export class Simulation {
 }
 
 /**
- * Places calls in time, which never steps back, as in a process. Notes long silences: perhaps no call came, perhaps none was recorded.
+ * Places calls in time, which never steps back, as in a process. Notes long silences: perhaps no call came, perhaps
+ * none was recorded.
  */
 export class Timeline {
   firstUs = 0;

@@ -1,4 +1,5 @@
-// Decodes header blocks (RFC 7541). There is one decoder per connection, for its table; every block must pass through it, in order.
+// Decodes header blocks (RFC 7541). There is one decoder per connection, for its table; every block must pass through
+// it, in order.
 
 import { ConnectionError, ErrorCode, HEADER_TABLE_DEFAULT } from "../protocol.ts";
 import type { HeaderList } from "./header-list.ts";
@@ -32,8 +33,8 @@ export class HpackDecoder {
   #end = 0;
 
   /**
-   * The fields of a block may have `listBytesMax` bytes, as they count for SETTINGS_MAX_HEADER_LIST_SIZE. `scratch` holds text while it is
-   * decoded and is free afterwards. All decoders may share it, and `remembered`.
+   * The fields of a block may have `listBytesMax` bytes, as they count for SETTINGS_MAX_HEADER_LIST_SIZE. `scratch`
+   * holds text while it is decoded and is free afterwards. All decoders may share it, and `remembered`.
    */
   constructor(listBytesMax: number, scratch: Buffer, remembered: RememberedValues = []) {
     this.#listBytesMax = listBytesMax;
@@ -41,7 +42,9 @@ export class HpackDecoder {
     this.#remembered = remembered;
   }
 
-  /** Decodes a whole block into `list`, which it clears first. After a ConnectionError the table can't be used any more. */
+  /**
+   * Decodes a whole block into `list`, which it clears first. After a ConnectionError the table can't be used any more.
+   */
   decode(block: Buffer, start: number, end: number, list: HeaderList): void {
     list.clear();
     this.#block = block;
@@ -82,7 +85,8 @@ export class HpackDecoder {
     this.table.add(headerField(name, value, nameId));
   }
 
-  // Handles literals without indexing and never indexed alike: the difference matters only to proxies that encode fields again.
+  // Handles literals without indexing and never indexed alike: the difference matters only to proxies that encode
+  // fields again.
   #readLiteral(list: HeaderList): void {
     const index = this.#integer(0x0f);
     if (index === 0) {
@@ -136,7 +140,8 @@ export class HpackDecoder {
     return this.#scratch.latin1Slice(0, decoded);
   }
 
-  // Paths, lengths and the like come again and again as literals; to compare their bytes is cheaper than to decode them.
+  // Paths, lengths and the like come again and again as literals; to compare their bytes is cheaper than to decode
+  // them.
   #valueAfter(index: number): string {
     const start = this.#at;
     const known = this.#remembered[index];

@@ -1,6 +1,6 @@
-// Encodes header blocks (RFC 7541). Fields whose values hardly change go into the table, all others stay out, so that after the first
-// answers of a connection every block consists of indices that no longer change. The rest, mostly why a call failed, is plain text, not
-// Huffman code.
+// Encodes header blocks (RFC 7541). Fields whose values hardly change go into the table, all others stay out, so that
+// after the first answers of a connection every block consists of indices that no longer change. The rest, mostly why a
+// call failed, is plain text, not Huffman code.
 
 import { HEADER_TABLE_DEFAULT } from "../protocol.ts";
 import { DynamicTable, headerField, STATIC_FIELDS } from "./header-table.ts";
@@ -35,7 +35,8 @@ export class HpackEncoder {
   readonly #table = new DynamicTable();
   readonly #mayIndex: IndexPolicy;
   #at = 0;
-  // The smallest of the table sizes that the peer has set since the last block: the next block must state it, and then the last one.
+  // The smallest of the table sizes that the peer has set since the last block: the next block must state it, and then
+  // the last one.
   #smallestSize: number | undefined;
 
   constructor(mayIndex: IndexPolicy = (name) => STEADY_NAMES.has(name)) {

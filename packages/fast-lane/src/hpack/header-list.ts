@@ -8,7 +8,10 @@ export class HeaderList {
   count = 0;
   /** Size of the fields, as SETTINGS_MAX_HEADER_LIST_SIZE counts it. */
   size = 0;
-  /** True if decoding the same bytes again, with the table unchanged, gives the same list and leaves the table unchanged. */
+  /**
+   * True if decoding the same bytes again, with the table unchanged, gives the same list and leaves the table
+   * unchanged.
+   */
   isRepeatable = true;
   readonly names: string[] = [];
   readonly values: string[] = [];

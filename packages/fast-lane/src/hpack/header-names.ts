@@ -17,7 +17,10 @@ export const NameId = {
   contentLength: 21,
   /** The trace that a call belongs to (W3C Trace Context). */
   traceparent: 22,
-  /** No request may have it: another pseudo-header, a field of an HTTP/1.1 connection, or a name with characters that no name may have. */
+  /**
+   * No request may have it: another pseudo-header, a field of an HTTP/1.1 connection, or a name with characters that no
+   * name may have.
+   */
   refused: 23,
 } as const;
 export type NameId = (typeof NameId)[keyof typeof NameId];

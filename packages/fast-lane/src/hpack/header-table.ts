@@ -1,5 +1,5 @@
-// The table of header fields that both ends of a connection keep (RFC 7541, section 2.3): 61 fixed fields, then fields that header blocks
-// added, newest first, within a bound of bytes.
+// The table of header fields that both ends of a connection keep (RFC 7541, section 2.3): 61 fixed fields, then fields
+// that header blocks added, newest first, within a bound of bytes.
 
 import { HEADER_TABLE_DEFAULT } from "../protocol.ts";
 import { type NameId, nameIdOf } from "./header-names.ts";

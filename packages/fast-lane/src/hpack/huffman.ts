@@ -1,5 +1,5 @@
-// The Huffman code of HPACK (RFC 7541, appendix B), which peers may use; we send plain text. The code is canonical: codes ascend by length
-// and, for equal lengths, by symbol, so their lengths define them completely.
+// The Huffman code of HPACK (RFC 7541, appendix B), which peers may use; we send plain text. The code is canonical:
+// codes ascend by length and, for equal lengths, by symbol, so their lengths define them completely.
 
 /** Bits of each byte's code. The end-of-string symbol, number 256, has 30; it is never sent. */
 const CODE_BITS =
@@ -30,8 +30,9 @@ export function huffmanTextMax(length: number): number {
 }
 
 /**
- * Decodes Huffman code from `start` to `end` into `into`, which must have room for `huffmanTextMax` bytes. Returns the number of
- * decoded bytes, or -1 for invalid code: an end-of-string symbol, or padding that is too long or not all ones.
+ * Decodes Huffman code from `start` to `end` into `into`, which must have room for `huffmanTextMax` bytes. Returns the
+ * number of decoded bytes, or -1 for invalid code: an end-of-string symbol, or padding that is too long or not all
+ * ones.
  */
 export function decodeHuffman(from: Uint8Array, start: number, end: number, into: Uint8Array): number {
   let state = 0;
@@ -61,8 +62,8 @@ function canonicalCodes(): Uint32Array {
   return codes;
 }
 
-// The code's tree has 256 inner nodes, which are the decoder's states. A step reads four bits and passes at most one leaf, because no code
-// is shorter than five bits.
+// The code's tree has 256 inner nodes, which are the decoder's states. A step reads four bits and passes at most one
+// leaf, because no code is shorter than five bits.
 function buildDecoder(): { steps: Uint32Array; isEnd: Uint8Array } {
   const children: [number, number][] = [[0, 0]];
   for (let symbol = 0; symbol <= END_OF_STRING; symbol++) insertCode(children, symbol);

@@ -1,11 +1,13 @@
-// Counts the most frequent keys in a fixed number of slots: the Space-Saving sketch (Metwally, Agrawal, El Abbadi: Efficient
-// Computation of Frequent and Top-k Elements in Data Streams, 2005) with a filter before its slots (Homem, Carvalho: Finding
-// Top-k Elements in Data Streams, 2010). Keys are identified by 64 bits of their hashes (engine/domain/key-bytes.ts).
+// Counts the most frequent keys in a fixed number of slots: the Space-Saving sketch (Metwally, Agrawal, El Abbadi:
+// Efficient Computation of Frequent and Top-k Elements in Data Streams, 2005) with a filter before its slots (Homem,
+// Carvalho: Finding Top-k Elements in Data Streams, 2010). Keys are identified by 64 bits of their hashes
+// (engine/domain/key-bytes.ts).
 //
-// A key belongs to a cell. A key without a slot is counted in its cell, together with the cell's other such keys. No cell's count is
-// above that of the least slot. When a cell's count has reached the least slot's, its next key takes that slot over and begins with
-// the cell's count; the cell of the key that leaves takes the slot's count. So after `n` additions to `k` slots no count is too low,
-// none is too high by more than n / k, and a key without a slot was added at most n / k times.
+// A key belongs to a cell. A key without a slot is counted in its cell, together with the cell's other such keys. No
+// cell's count is above that of the least slot. When a cell's count has reached the least slot's, its next key takes
+// that slot over and begins with the cell's count; the cell of the key that leaves takes the slot's count. So after `n`
+// additions to `k` slots no count is too low, none is too high by more than n / k, and a key without a slot was added
+// at most n / k times.
 
 import type { KeyHash } from "../../../engine/domain/key-bytes.ts";
 import { Tally } from "./tally.ts";
@@ -110,7 +112,10 @@ export class Sketch<Named> {
     }
   }
 
-  /** A slot for a new key of this cell; NONE if the cell's count is below the least slot's, and then the cell counts the key. */
+  /**
+   * A slot for a new key of this cell; NONE if the cell's count is below the least slot's, and then the cell counts the
+   * key.
+   */
   #slotFor(cell: number): number {
     if (this.#size < this.#slotsMax) return this.#size++;
     const before = this.#cells[cell + 1] as number;
@@ -148,8 +153,8 @@ export class Sketch<Named> {
     return false;
   }
 
-  // Called only when no slot has the last least count any more, so the least count has grown by at least one. After `n` additions there
-  // were at most n / k searches of `k` slots each.
+  // Called only when no slot has the last least count any more, so the least count has grown by at least one. After `n`
+  // additions there were at most n / k searches of `k` slots each.
   #lookForLeast(): void {
     this.#least = Number.POSITIVE_INFINITY;
     for (let slot = 0; slot < this.#size; slot++) {

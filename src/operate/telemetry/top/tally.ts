@@ -36,7 +36,10 @@ export class Tally<Key> {
     return { least: counted.least, most: this.rest + counted.above };
   }
 
-  /** Adds to the key's count, and returns whether the tally did not have the key. `rest` is what the key had at most without it. */
+  /**
+   * Adds to the key's count, and returns whether the tally did not have the key. `rest` is what the key had at most
+   * without it.
+   */
   count(key: Key, { least, most }: Between, rest: number): boolean {
     const counted = this.#byKey.get(key);
     if (counted === undefined) {
@@ -48,7 +51,9 @@ export class Tally<Key> {
     return false;
   }
 
-  /** Adds a tally. A key that either lacks has at most its rest there. `onNew` gets each key that this one did not have. */
+  /**
+   * Adds a tally. A key that either lacks has at most its rest there. `onNew` gets each key that this one did not have.
+   */
   add(tally: Tally<Key>, onNew?: (key: Key) => unknown): void {
     this.rest += tally.rest;
     this.total += tally.total;
@@ -56,8 +61,9 @@ export class Tally<Key> {
   }
 
   /**
-   * Drops keys until there are at most `keysMax`: lowers all counts by the same number, and drops keys that reach zero (Agarwal and
-   * others: Mergeable Summaries, 2012). After `n` additions the rest has grown by n / keysMax at most in all.
+   * Drops keys until there are at most `keysMax`: lowers all counts by the same number, and drops keys that reach zero
+   * (Agarwal and others: Mergeable Summaries, 2012). After `n` additions the rest has grown by n / keysMax at most in
+   * all.
    */
   prune(keysMax: number, onDropped: (key: Key) => void): void {
     if (this.#byKey.size <= keysMax) return;

@@ -1,6 +1,6 @@
-// Who asks and who is refused, over all rules, in the last minute and the last hour. Takes are counted in parts of ten seconds. A part
-// that ends is added to both windows; a part of the hour is ten minutes. A key is a bucket: one caller under one limit.
-// Bounds and reasons: docs/decisions/0023-top-keys.md.
+// Who asks and who is refused, over all rules, in the last minute and the last hour. Takes are counted in parts of ten
+// seconds. A part that ends is added to both windows; a part of the hour is ten minutes. A key is a bucket: one caller
+// under one limit. Bounds and reasons: docs/decisions/0023-top-keys.md.
 
 import { MICROS_PER_SECOND } from "../../../base/units.ts";
 import { KeyBytes, Keyed } from "../../../engine/domain/key-bytes.ts";
@@ -60,7 +60,10 @@ export class TopKeys implements CallListener {
     return this.#keys.size;
   }
 
-  /** Counts each take of a decided call that can refuse the call. If the clock steps back, the take counts in the present part. */
+  /**
+   * Counts each take of a decided call that can refuse the call. If the clock steps back, the take counts in the
+   * present part.
+   */
   decided(call: LimitCall, nowUs: number): void {
     if (nowUs >= this.#partEndUs) this.#endPart(nowUs);
     const { group } = call;

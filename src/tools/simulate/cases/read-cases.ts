@@ -42,10 +42,16 @@ export const FOUND = ["settled", "unknown", "already_settled", "unanswered", "no
 export type CaseFile = NonNullable<ReturnType<typeof readFile>>;
 export type TestCase = ReturnType<typeof readCase>;
 
-/** One step of a time line: time moves, then the store comes or goes, then limits at run time are set, then calls are made. */
+/**
+ * One step of a time line: time moves, then the store comes or goes, then limits at run time are set, then calls are
+ * made.
+ */
 export type CaseStep = ReturnType<typeof readStep>;
 
-/** What an answer must be; what is undefined is not checked. `code` applies to each of a step's calls, all else to the last of them. */
+/**
+ * What an answer must be; what is undefined is not checked. `code` applies to each of a step's calls, all else to the
+ * last of them.
+ */
 export type Expectation = ReturnType<typeof readExpectation>;
 
 /** Reads a file of cases; `file` is undefined if any problem is an error. */

@@ -1,5 +1,5 @@
-// Reads mappings of a file of cases, by the readers of rule files: known keys, and values of few kinds. Every problem is reported at
-// its place.
+// Reads mappings of a file of cases, by the readers of rule files: known keys, and values of few kinds. Every problem
+// is reported at its place.
 
 import { doubtOf, readTyped } from "../../../engine/domain/entry-text.ts";
 import type { WrittenEntry } from "../../../engine/domain/request.ts";

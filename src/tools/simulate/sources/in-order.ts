@@ -9,8 +9,8 @@ const HELD_BYTES_MAX = 67_108_864;
 type Calls = readonly RecordedCall[];
 
 /**
- * Puts calls in order that come up to `windowUs` late: each call waits until one comes that is later by more than `windowUs`. A call that
- * comes even later passes at once, behind those that no longer wait.
+ * Puts calls in order that come up to `windowUs` late: each call waits until one comes that is later by more than
+ * `windowUs`. A call that comes even later passes at once, behind those that no longer wait.
  */
 export async function* sorted(batches: AsyncIterable<Calls>, windowUs: number): AsyncGenerator<Calls> {
   const held: RecordedCall[] = [];

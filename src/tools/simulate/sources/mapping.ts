@@ -87,7 +87,10 @@ export function callOf(line: LogLine, mapping: Mapping): RecordedCall {
   return { atUs, message: messageOf({ domain, descriptors, hitsAddend }) };
 }
 
-/** The named field; undefined if it is not there. A name with dots leads into inner objects, unless a field has exactly that name. */
+/**
+ * The named field; undefined if it is not there. A name with dots leads into inner objects, unless a field has exactly
+ * that name.
+ */
 export function fieldOf(line: LogLine, name: string): unknown {
   if (Object.hasOwn(line, name)) return line[name];
   let value: unknown = line;

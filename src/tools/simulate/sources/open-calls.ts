@@ -1,5 +1,5 @@
-// Reads files of calls: recordings of the mirror, decision logs, and logs in JSON or CSV that a mapping describes. The first
-// line tells which kind a file is.
+// Reads files of calls: recordings of the mirror, decision logs, and logs in JSON or CSV that a mapping describes. The
+// first line tells which kind a file is.
 
 import { stat } from "node:fs/promises";
 import { csvReader } from "../../../base/csv-rows.ts";
@@ -28,7 +28,10 @@ export class LineCounts {
   firstSkipped: string | undefined;
   /** Files that are cut off, each with the number of its whole lines. */
   readonly cutOff = new Map<string, number>();
-  /** The mapping's fields that no line has; undefined if no file is read by a mapping. A field without a value, such as `-`, is there. */
+  /**
+   * The mapping's fields that no line has; undefined if no file is read by a mapping. A field without a value, such as
+   * `-`, is there.
+   */
   unseen: Set<string> | undefined;
 
   /** Such as "no line has 'pth' and 'host'"; undefined if all fields were seen. */
@@ -41,8 +44,8 @@ export class LineCounts {
 type Batches = AsyncGenerator<readonly RecordedCall[]>;
 
 /**
- * Yields the calls of all files in the order of their times, some at a time. Throws ConfigError for a file that can't be read,
- * a damaged recording, and a log without any call. A line of a log without a call is counted and skipped.
+ * Yields the calls of all files in the order of their times, some at a time. Throws ConfigError for a file that can't
+ * be read, a damaged recording, and a log without any call. A line of a log without a call is counted and skipped.
  */
 export async function* openCalls(options: CallFilesOptions, counts: LineCounts): Batches {
   yield* merged(options.files.map((file) => callsOf(file, options, counts)));

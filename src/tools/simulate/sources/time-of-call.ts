@@ -2,7 +2,9 @@
 
 import { MICROS_PER_MILLI, MICROS_PER_SECOND, TIME_US_MAX } from "../../../base/units.ts";
 
-/** Numbers below the first bound are seconds, below the second milliseconds, else microseconds: all from 1973 to 5138. */
+/**
+ * Numbers below the first bound are seconds, below the second milliseconds, else microseconds: all from 1973 to 5138.
+ */
 const SECONDS_BELOW = 1e11;
 const MILLIS_BELOW = 1e14;
 
@@ -13,9 +15,9 @@ const COMMON_LOG = /^\[?(\d\d)\/([A-Z][a-z]{2})\/(\d{4}):(\d\d:\d\d:\d\d) ([+-]\
 const NUMBER = /^\d{1,16}(?:\.\d{1,9})?$/;
 
 /**
- * Reads `2026-01-31T10:00:00.123456Z` (or with `+02:00`, or a blank for the T), `31/Jan/2026:10:00:00 +0200`, or a number of
- * seconds, milliseconds or microseconds since 1970, distinguished by their size. Undefined for anything else, and outside of 1970
- * to 2199.
+ * Reads `2026-01-31T10:00:00.123456Z` (or with `+02:00`, or a blank for the T), `31/Jan/2026:10:00:00 +0200`, or a
+ * number of seconds, milliseconds or microseconds since 1970, distinguished by their size. Undefined for anything else,
+ * and outside of 1970 to 2199.
  */
 export function timeOfCall(value: unknown): number | undefined {
   if (typeof value === "number") return fromNumber(value);

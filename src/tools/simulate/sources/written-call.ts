@@ -1,5 +1,5 @@
-// A call as a JSON object, from the decision log or written by hand: the body of POST /json, and the time. Further fields, such
-// as the decision, are ignored.
+// A call as a JSON object, from the decision log or written by hand: the body of POST /json, and the time. Further
+// fields, such as the decision, are ignored.
 
 import { isRecord } from "../../../base/is-record.ts";
 import { AMOUNT_MAX } from "../../../base/units.ts";

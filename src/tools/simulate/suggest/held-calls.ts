@@ -1,5 +1,5 @@
-// Callers and calls of a recording: who asks, for how many hits, and for calls that report at their end, what they used. Ids
-// connect a call's begin and end.
+// Callers and calls of a recording: who asks, for how many hits, and for calls that report at their end, what they
+// used. Ids connect a call's begin and end.
 
 import type { Descriptor, LimitRequest } from "../../../engine/domain/request.ts";
 import { parseWeight } from "../../../engine/rules/cost.ts";

@@ -37,8 +37,8 @@ export class HoldUse {
   }
 
   /**
-   * Decides what to hold, each times `headroom`: by default what at least `share` of calls did not exceed, at most the most that
-   * any used, and as long as the longest call took.
+   * Decides what to hold, each times `headroom`: by default what at least `share` of calls did not exceed, at most the
+   * most that any used, and as long as the longest call took.
    */
   propose(share: number, headroom: number): void {
     const usual = quantile(this.used, share);

@@ -1,5 +1,5 @@
-// Suggests limits for a recording: for each kind of descriptor a token bucket that would never have refused a chosen share of
-// callers. Reads the recording twice. The caller simulates the outcome.
+// Suggests limits for a recording: for each kind of descriptor a token bucket that would never have refused a chosen
+// share of callers. Reads the recording twice. The caller simulates the outcome.
 
 import { AMOUNT_MAX } from "../../../base/units.ts";
 import type { Take } from "../../../engine/domain/take.ts";
