@@ -135,6 +135,8 @@ test("the hold of a /json caller that leaves while its call is decided is given 
   const proxy = await FaultProxy.start(redis.port);
   const { app } = await serve({ REDIS_URL: `127.0.0.1:${proxy.port}`, STORE_DEADLINE: "5s" });
   await expect.poll(async () => (await app.http("/readyz")).status).toBe(200);
+  // Redis knows the script of holds from then on.
+  expect(await budgetLeft(app)).toBe(100);
   proxy.hold();
   const asked = Object.entries({ ...tenant, request_id: "r1", max_tokens: "50" });
   const entries = asked.map(([key, value]) => ({ key, value }));
