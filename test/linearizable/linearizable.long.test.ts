@@ -5,6 +5,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { beforeAll, describe, expect, test } from "vitest";
 import { endWithTest } from "../support/ends.ts";
+import { seeded } from "../support/fault-schedule.ts";
 import { type ServiceProcess, startService } from "../support/service-process.ts";
 import { SHARED_STORES, type SharedServers } from "../support/shared-stores.ts";
 import { buildChecker, notLinearizable, type RecordedCall, record } from "./history.ts";
@@ -27,11 +28,8 @@ const ENV = { DENIALS_MAX: "0", STORE_DEADLINE: "5s" };
 const isThere = buildChecker();
 
 function chances(seed: number): (end: number) => number {
-  let state = seed >>> 0;
-  return (end) => {
-    state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0;
-    return Math.floor((state / 2 ** 32) * end);
-  };
+  const random = seeded(seed);
+  return (end) => Math.floor(random() * end);
 }
 
 async function started(env: Readonly<Record<string, string>>, count: number): Promise<ServiceProcess[]> {
