@@ -186,9 +186,7 @@ describe("every configuration", () => {
       new Set(["networking.istio.io/v1alpha3 EnvoyFilter", "networking.istio.io/v1 DestinationRule"]),
     );
     expect(valuesOf("host", objects)).toEqual([host]);
-    expect(valuesOf("envoy_grpc", objects)).toEqual(
-      Array(2).fill({ cluster_name: `outbound|${port}||${host}`, authority: host }),
-    );
+    expect(valuesOf("envoy_grpc", objects)).toEqual(Array(2).fill({ cluster_name: `outbound|${port}||${host}` }));
   });
 });
 
