@@ -23,6 +23,8 @@ import { openPage, startBrowser } from "./support/browser.ts";
 import { asTexts, generatedCases } from "./support/played-cases.ts";
 
 const BYTES_MAX = 250_000;
+/** Each case makes a store, whose reserved memory goes with its page. */
+const CASES_PER_PAGE = 100;
 const TYPES: Readonly<Record<string, string>> = {
   ".html": "text/html",
   ".js": "text/javascript",
@@ -101,9 +103,12 @@ function expectationOf({ code, rule, remaining, waitUs, resetUs }: PlayedCall) {
 test("answers as `headgate test` and `headgate explain` do, call by call", async () => {
   const { seed = Math.floor(Math.random() * 2 ** 31) } = fc.readConfigureGlobal();
   const cases = generatedCases(seed);
-  const { page, close } = await openPage(browser, url);
-  const played = await playIn(page, cases.map(asTexts));
-  await close();
+  const played: PlayedAll[] = [];
+  for (let at = 0; at < cases.length; at += CASES_PER_PAGE) {
+    const { page, close } = await openPage(browser, url);
+    played.push(...(await playIn(page, cases.slice(at, at + CASES_PER_PAGE).map(asTexts))));
+    await close();
+  }
   const errors = played.flatMap(({ problems }) => problems).filter((problem) => problem.includes(": error: "));
   expect({ seed, errors: [...new Set(errors)] }).toEqual({ seed, errors: [] });
   const dir = temporaryFolder("played");
