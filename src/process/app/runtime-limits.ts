@@ -45,8 +45,8 @@ import { memoryRuntimeStore } from "../../stores/memory/runtime-store.ts";
 import type { ProcessRegister } from "../../stores/process-register.ts";
 import type { RuntimeStore } from "../../stores/runtime-store.ts";
 import type { AppOptions } from "./app-options.ts";
-import { keyView, lastView, nameOf, ruleOf, whyIdle } from "./limit-words.ts";
 import type { StoreAside } from "./open-store.ts";
+import { keyView, lastView, nameOf, ruleOf, whyIdle } from "./runtime-words.ts";
 
 /** How often other processes, or the file, are asked for a change, and how often at most: two seconds. */
 const LOOK_MS = 50;
