@@ -1,8 +1,6 @@
 // Counts calls that blocks refuse and calls that shadow mode lets pass: both are intended, so the page tells them from
 // other refusals.
 
-import { Mode, type Take } from "../../engine/domain/take.ts";
-
 import type { LimitCall } from "../../engine/limiter/call.ts";
 import type { CallListener } from "../../engine/limiter/limiter-observer.ts";
 
@@ -20,12 +18,7 @@ export class MarkedCalls implements CallListener {
 
   decided(call: LimitCall, nowUs: number): void {
     if (call.wasShadowed) this.shadowed++;
-    else if (call.runtime.length > 0 && call.decision.overLimit && hasBlock(call)) this.blocked++;
+    else if (call.refusal === "blocked") this.blocked++;
     this.#next?.decided(call, nowUs);
   }
-}
-
-function hasBlock({ group }: LimitCall): boolean {
-  for (let i = 0; i < group.size; i++) if ((group.takes[i] as Take).mode === Mode.blocked) return true;
-  return false;
 }

@@ -4,8 +4,10 @@
 import { expect, test } from "vitest";
 import { Kind, type Take } from "../../../src/engine/domain/take.ts";
 import type { LimitCall } from "../../../src/engine/limiter/call.ts";
+import { MarkedCalls } from "../../../src/operate/telemetry/marked-calls.ts";
 import { MemoryStore } from "../../../src/stores/memory/memory-store.ts";
 import { LimiterRig } from "../../support/limiter-rig.ts";
+import type { ManualClock } from "../../support/manual-clock.ts";
 
 const RULES = `
 domain: edge
@@ -50,6 +52,20 @@ test.each([
   expect(kinds).toEqual([Kind.ordinary]);
 });
 
+test.each([
+  { name: "a block refuses", key: "tenant", shadow: false, hits: 1, marked: { blocked: 1, shadowed: 0 } },
+  { name: "a block on paper would refuse", key: "tenant", shadow: true, hits: 1, marked: { blocked: 0, shadowed: 1 } },
+  { name: "a rule refuses", key: "tenant", shadow: undefined, hits: 6, marked: { blocked: 0, shadowed: 0 } },
+  { name: "a shadow rule would refuse", key: "ghost", shadow: undefined, hits: 6, marked: { blocked: 0, shadowed: 1 } },
+])("the page tells apart what $name", ({ key, shadow, hits, marked }) => {
+  const calls = new MarkedCalls(undefined);
+  const openStore = (clock: ManualClock) => new MemoryStore({ clock });
+  const rig = new LimiterRig(RULES, { openStore, openListener: () => calls });
+  if (shadow !== undefined) rig.set({ [key]: "a" }, { kind: "block", shadow });
+  rig.hit({ [key]: "a" }, hits);
+  expect(calls).toMatchObject(marked);
+});
+
 test("a call is reused without what was set for the caller before", () => {
   const rig = rigOf();
   const call = rig.begin([{ entries: { tenant: "a" } }], 0, "edge");
@@ -73,7 +89,9 @@ const PARTS = [
 test.each(orders([0, 1, 2, 3]).map((order) => ({ order })))(
   "a call with a blocked caller is answered and counted alike in the order $order",
   ({ order }) => {
-    const rig = rigOf();
+    const marked = new MarkedCalls(undefined);
+    const openStore = (clock: ManualClock) => new MemoryStore({ clock });
+    const rig = new LimiterRig(RULES, { openStore, openListener: () => marked });
     rig.set({ tenant: "blocked" }, BLOCK);
     const call = rig.begin(
       order.map((part) => PARTS[part] as (typeof PARTS)[number]),
@@ -82,6 +100,7 @@ test.each(orders([0, 1, 2, 3]).map((order) => ({ order })))(
     );
     rig.limiter.decide(call, Number.POSITIVE_INFINITY);
     expect(call.decision.overLimit).toBe(true);
+    expect(marked).toMatchObject({ blocked: 1, shadowed: 0 });
     const shown = call.decision.statuses.map(({ overLimit, remaining }) => [overLimit, remaining]);
     expect(order.map((_, part) => shown[order.indexOf(part)])).toEqual([
       [true, 0],
