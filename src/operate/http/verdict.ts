@@ -102,8 +102,7 @@ function problemWords(conditions: readonly ConditionView[], atMs: number): Verdi
   }
   const head = HEADS[first.id];
   const isUrgent = conditions.some(({ severity }) => severity === "critical");
-  if (!isUrgent && head === undefined)
-    return [`${conditions.length === 1 ? "1 warning" : `${conditions.length} warnings`}.`];
+  if (!isUrgent && head === undefined && more > 0) return [`${conditions.length} warnings.`];
   return [`${head ?? first.says.replace(/\.( .*)?$/s, "").slice(0, KEY_CHARS_MAX)}.${rest}`];
 }
 

@@ -94,11 +94,11 @@ const CASES: readonly [name: string, facts: Partial<Facts>, says: string | RegEx
     /^Redis is down for 2 min\. 90 % of calls refused since /,
     "critical",
   ],
-  ["a warning", { conditions: [LATE] }, "1 warning.", "warning"],
+  ["a warning", { conditions: [LATE] }, "3 answers were late.", "warning"],
   [
     "a warning and a flood",
     { conditions: [LATE], history: historyOf(many(12, [1, 9])) },
-    /^90 % of calls refused .*\. 1 warning\.$/,
+    /^90 % of calls refused .*\. 3 answers were late\.$/,
     "warning",
   ],
   [
