@@ -70,7 +70,7 @@ async function explored({ worlds, depth }: Scope, changes: readonly Change[] = [
     .spyOn(globalThis, "setInterval")
     .mockReturnValue({ unref: () => undefined } as unknown as NodeJS.Timeout);
   try {
-    return explore(begin, { depth });
+    return explore(begin, depth);
   } finally {
     timers.mockRestore();
   }

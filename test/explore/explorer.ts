@@ -17,51 +17,31 @@ export interface World {
 export interface Explored {
   /** Number of different worlds. */
   readonly worlds: number;
-  /** Most events that led to one of them. */
-  readonly depth: number;
-  /** True if nothing more can happen in any of them: deeper is the same. */
-  readonly isComplete: boolean;
-  /** The shortest way to a world that is broken: what happened, and what is wrong. Empty if there is none. */
+  /** The shortest way to a world that is broken: what happened, and what is wrong. Empty if none is broken. */
   readonly story: readonly string[];
 }
 
-export interface Scope {
-  /** Most events. */
-  readonly depth: number;
-  /** Most worlds: the exploration ends, and is not complete, when it has seen them. */
-  readonly worlds?: number;
-}
-
-/** Explores the world that `begin` makes. */
-export function explore(
-  begin: () => World,
-  { depth: depthMax, worlds: worldsMax = Number.POSITIVE_INFINITY }: Scope,
-): Explored {
+/** Explores the world that `begin` makes, up to `depthMax` events. */
+export function explore(begin: () => World, depthMax: number): Explored {
   const seen = new Set([begin().fingerprint()]);
   let edge: (readonly string[])[] = [[]];
-  for (let depth = 0; depth < depthMax; depth++) {
+  for (let depth = 0; depth < depthMax && edge.length > 0; depth++) {
     const next: (readonly string[])[] = [];
     for (const path of edge) {
-      let world: World | undefined = replay(begin, path);
-      for (const choice of world.choices()) {
-        world ??= replay(begin, path);
+      for (const choice of replay(begin, path).choices()) {
+        const world = replay(begin, path);
         world.choose(choice);
         const fingerprint = world.fingerprint();
-        const isKnown = seen.has(fingerprint);
-        const wrong = isKnown ? undefined : world.broken();
-        world = undefined;
-        if (wrong !== undefined)
-          return { worlds: seen.size, depth: depth + 1, isComplete: false, story: [...path, choice, wrong] };
-        if (isKnown) continue;
+        if (seen.has(fingerprint)) continue;
+        const wrong = world.broken();
+        if (wrong !== undefined) return { worlds: seen.size, story: [...path, choice, wrong] };
         seen.add(fingerprint);
-        if (seen.size > worldsMax) return { worlds: seen.size, depth: depth + 1, isComplete: false, story: [] };
         next.push([...path, choice]);
       }
     }
     edge = next;
-    if (edge.length === 0) return { worlds: seen.size, depth, isComplete: true, story: [] };
   }
-  return { worlds: seen.size, depth: depthMax, isComplete: false, story: [] };
+  return { worlds: seen.size, story: [] };
 }
 
 function replay(begin: () => World, path: readonly string[]): World {
