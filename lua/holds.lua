@@ -176,7 +176,7 @@ local function open_holds(packed, KEYS, now_us, lifetime_extra_ms, limits, group
     return table.concat({ format(THREE, cost, paid_at_us, payment), id }, ' ')
   end
 
-  -- The live hold of that id, and its member; nil if there is none.
+  -- The live hold of that id, and its member; nil if there isn't one.
   local function live_hold(hold)
     if hold.own == 0 then return nil end
     local found = read_own(hold.own)

@@ -15,7 +15,7 @@
 --          paid, plus 8 if a hold was opened), remaining, wait and reset in microseconds, time of payment (for a
 --          settlement: what was held; for a peek at holds: their number), capped hits. At the end, per bucket whose
 --          holds have ended: index of its key, number of these holds
--- state    as each algorithm's file says; damaged state (a wrong type or wrong text) is deleted and counts as none
+-- state    as each algorithm's file says; damaged state (wrong type or text) is deleted, and the bucket is full
 -- lifetime set with every write, by the algorithm's reset time; a minute more if the time is given, because that clock
 --          may run slower than the one by which keys expire
 -- All reads come before the first write, so that an error at one key leaves no other half written. A refusal writes

@@ -18,7 +18,7 @@ export type GrpcStatus = (typeof GrpcStatus)[keyof typeof GrpcStatus];
 
 /** Receives the answer of one call: exactly one of `ok` and `fail` is called, once. */
 export interface UnaryReply {
-  /** The caller's `traceparent` header; undefined if there was none. */
+  /** The caller's `traceparent` header; undefined if there wasn't one. */
   readonly traceparent?: string | undefined;
   /** True once nobody waits for the answer any more: the caller has cancelled the call, or its deadline has passed. */
   readonly isGone?: boolean;
@@ -35,7 +35,7 @@ export interface UnaryReply {
 
 /** Who asks over HTTP. */
 export interface HttpCaller {
-  /** The caller's `traceparent` header; undefined if there was none. */
+  /** The caller's `traceparent` header; undefined if there wasn't one. */
   readonly traceparent?: string | undefined;
   /** True once the connection is gone. */
   isGone(): boolean;

@@ -38,7 +38,7 @@ export async function debts(server: PostgresServer): Promise<Map<string, number>
   return new Map(rows.map(({ bucket_key, used }) => [String(bucket_key), Number(used) / 1_000_000]));
 }
 
-/** Tokens owed by one of them; 0 if there is none. */
+/** Tokens owed by one of them; 0 if there isn't one. */
 export async function debtOf(server: PostgresServer, key: string): Promise<number> {
   return (await debts(server)).get(key) ?? 0;
 }

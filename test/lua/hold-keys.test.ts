@@ -53,7 +53,7 @@ async function ask(asked: readonly Asked[], timeUs = 0): Promise<Answered> {
   return { verdict: reply[2] ?? 0, remaining: reply[4] ?? 0, found: reply[7] ?? 0 };
 }
 
-/** Milliseconds that a key has left, -2 if there is none, and what it holds. */
+/** Milliseconds that a key has left, -2 if there isn't one, and what it holds. */
 async function look(key: string): Promise<{ leftMs: number; dump: string }> {
   const dump = await server.commandForBytes("DUMP", key);
   return { leftMs: Number(await server.command("PTTL", key)), dump: String(dump) };

@@ -35,7 +35,7 @@ const STEP = fc.record({
     fc.integer({ min: 1, max: 3_600_000_000 }),
     fc.integer({ min: 0, max: WINDOW_SECONDS * 1_500_000 }),
   ),
-  /** Which earlier payment is given back before this step; none if there is none left. */
+  /** Which earlier payment is given back before this step; none if there isn't one left. */
   givesBack: fc.option(fc.nat(), { freq: 3 }),
 });
 

@@ -20,7 +20,7 @@ function graphOf(folder: string): Graph {
   );
 }
 
-/** The shortest way along imports from the file back to itself; undefined if there is none. */
+/** The shortest way along imports from the file back to itself; undefined if there isn't one. */
 function circleFrom(start: string, graph: Graph): string[] | undefined {
   const ways: string[][] = [[start]];
   const seen = new Set<string>();

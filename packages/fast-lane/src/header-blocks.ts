@@ -87,7 +87,7 @@ export type Route = (typeof Route)[keyof typeof Route];
 
 const SLASH = 0x2f;
 /**
- * The present version has 55; a later one may have more. A longer one counts as none, because each waiting call keeps
+ * The present version has 55; a later one may have more. A longer one is ignored, because each waiting call keeps
  * its own.
  */
 const TRACEPARENT_CHARS_MAX = 256;
@@ -202,7 +202,7 @@ function readField(nameId: NameId, value: string, head: RequestHead): boolean {
     case NameId.host:
       return value !== "";
     case NameId.traceparent:
-      // Several count as none, as W3C Trace Context says. grpc-js has the same result, because it joins them to one
+      // Several are ignored, as W3C Trace Context says. grpc-js has the same result, because it joins them to one
       // text.
       head.traceparent = head.traceparent === undefined && value.length <= TRACEPARENT_CHARS_MAX ? value : "";
       return true;

@@ -46,7 +46,7 @@ export interface UnaryHandler {
 
 /** Receives the answer of one call: exactly one of `ok` and `fail` is called, once. */
 export interface UnaryReply {
-  /** The caller's `traceparent` header; undefined if there was none. */
+  /** The caller's `traceparent` header; undefined if there wasn't one. */
   readonly traceparent?: string | undefined;
   /** True once nobody waits for the answer any more: the caller has cancelled the call, or its deadline has passed. */
   readonly isGone?: boolean;

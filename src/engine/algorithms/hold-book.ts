@@ -132,7 +132,7 @@ export class HoldBook {
     return hold !== 0 && (this.#holds.endsAtUs[hold] as number) > nowUs ? this.#holdAt(hold) : undefined;
   }
 
-  /** The hold without an id that was paid at one time and ends at the other; undefined if there is none. */
+  /** The hold without an id that was paid at one time and ends at the other; undefined if there isn't one. */
   findNameless({ row }: BucketHolds, paidAtUs: number, endsAtUs: number): Hold | undefined {
     const holds = this.#holds;
     for (let hold = this.#buckets.last[row] as number; hold !== 0; hold = holds.before[hold] as number) {
@@ -244,7 +244,7 @@ export class HoldBook {
 
   /**
    * Searches the next buckets for one whose first hold has ended, so that holds end even if no call asks. Returns the
-   * limit that opened its last hold, and writes its hash; undefined if there is none among them.
+   * limit that opened its last hold, and writes its hash; undefined if none of them has one.
    */
   nextEnded(nowUs: number, into: KeyHash): Limit | undefined {
     const { made } = this.#buckets;

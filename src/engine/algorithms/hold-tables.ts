@@ -1,5 +1,5 @@
 // The tables of a HoldBook: buckets with live holds, these holds, and settled ids. A table has an array for each field,
-// with room for the most rows; rows that were never used take no memory. Rows are numbered from 1, and 0 is none.
+// with room for the most rows; rows that were never used take no memory. Rows are numbered from 1, and 0 means no row.
 
 import { InvariantError } from "../../base/invariant.ts";
 import type { Reserved } from "../../base/reserved.ts";
@@ -264,7 +264,7 @@ export class LiveHolds {
     return this.#rows.count;
   }
 
-  /** The hold of that id, in the bucket of that row; 0 if there is none. */
+  /** The hold of that id, in the bucket of that row; 0 if there isn't one. */
   find(bucket: number, id: string): number {
     let row = this.#chains.first(hashOfId(bucket, id));
     while (row !== 0 && !(this.bucket[row] === bucket && this.#ids.is(row, id))) row = this.#chains.next(row);

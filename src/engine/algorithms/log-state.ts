@@ -36,7 +36,7 @@ export class LogState {
     return this.#sum(this.count) - this.#sum(0);
   }
 
-  /** Time of the newest payment; -Infinity if there is none. */
+  /** Time of the newest payment; -Infinity if there isn't one. */
   get newestUs(): number {
     return this.count > 0 ? this.#time(this.count) : Number.NEGATIVE_INFINITY;
   }

@@ -11,7 +11,7 @@ import type { Reserved } from "../../base/reserved.ts";
 const NEXT = 0;
 const LENGTH = 1;
 
-/** Lists are known by their first block; blocks are numbered from 1, and 0 is none. */
+/** Lists are known by their first block; blocks are numbered from 1; 0 means no block. */
 export class NumberLists {
   readonly #numbers: Float64Array;
   readonly #words: Int32Array;

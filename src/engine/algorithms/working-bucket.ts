@@ -168,7 +168,7 @@ export interface BucketAccess {
    * dropped.
    */
   save(bucket: WorkingBucket, expiresAtUs: number): void;
-  /** Keeps an unchanged bucket at least until `expiresAtUs`. Does nothing if there is none. */
+  /** Keeps an unchanged bucket at least until `expiresAtUs`. Does nothing if there isn't one. */
   extend(bucket: WorkingBucket, expiresAtUs: number): void;
   /** Removes the bucket, if there is one. */
   remove(bucket: WorkingBucket): void;

@@ -41,7 +41,7 @@ export class Descriptor {
     this.entryCount++;
   }
 
-  /** The value of the first entry with this key; undefined if there is none. One-byte. */
+  /** The value of the first entry with this key; undefined if there isn't one. One-byte. */
   value(key: string): string | undefined {
     for (let i = 0; i < this.entryCount; i++) if (this.keys[i] === key) return this.values[i];
     return undefined;

@@ -62,7 +62,7 @@ function showTake(status: Status, take: Take, isShadow: boolean): void {
   status.resetSeconds = resetSecondsOf(take);
 }
 
-/** The strictest of `first` and the descriptor's answered takes; undefined if there is none. */
+/** The strictest of `first` and the descriptor's answered takes; undefined if there isn't one. */
 export function strictestOf(call: LimitCall, descriptor: number, first: Take | undefined): Take | undefined {
   let shown = first;
   const end = call.firstTakes[descriptor + 1] ?? 0;
@@ -97,7 +97,7 @@ function isShadowRule(call: LimitCall, take: Take): boolean {
   return take.descriptor >= 0 && call.rules[take.descriptor]?.kind === Kind.shadow;
 }
 
-/** The first take of shadow mode that is over; undefined if there is none. */
+/** The first take of shadow mode that is over; undefined if there isn't one. */
 export function overShadow({ group }: LimitCall): Take | undefined {
   for (let i = 0; i < group.size; i++) {
     const take = group.takes[i] as Take;

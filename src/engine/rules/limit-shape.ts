@@ -21,7 +21,7 @@ const RATE_UNITS: readonly Unit[] = [Unit.second, Unit.minute, Unit.hour, Unit.d
 /**
  * Converts tokens per second, written in decimal, into a whole amount per window. The window is the first of second,
  * minute, hour and day whose amount is whole and at most AMOUNT_MAX, else the shortest number of seconds. Returns a
- * sentence that says what was expected if there is none. The length of the window does not change when tokens return
+ * sentence that says what was expected if there isn't one. The length of the window does not change when tokens return
  * (engine/domain/limit.ts).
  */
 export function rateOfDecimal(text: string): Rate | string {

@@ -25,7 +25,7 @@ export function readRequired(fields: Fields): RequiredEntries | undefined {
   return keys.length === 0 ? undefined : { keys: [...new Set(keys)], refuses };
 }
 
-/** The first required entry that no descriptor of the call has, as its key; undefined if there is none. */
+/** The first required entry that no descriptor of the call has, as its key; undefined if there isn't one. */
 export function missingEntry(
   { keys }: RequiredEntries,
   { descriptors, descriptorCount }: LimitRequest,

@@ -32,8 +32,8 @@ const UINT64_MAX = 2n ** 64n - 1n;
 const INTEGER_CHARS_MAX = 80;
 
 /**
- * Resolves a scalar. `tag` is the full tag, empty if there is none; `isQuoted` is true for block scalars too. Returns a
- * sentence that says what is wrong if text and tag contradict each other.
+ * Resolves a scalar. `tag` is the full tag, empty if there isn't one; `isQuoted` is true for block scalars too. Returns
+ * a sentence that says what is wrong if text and tag contradict each other.
  */
 export function resolveScalar(text: string, tag: string, isQuoted: boolean): ScalarValue | string {
   if (tag === "") return isQuoted ? TEXT : resolvePlain(text);

@@ -22,7 +22,7 @@ const NAME_CHARS_MAX = 100;
 
 /**
  * Reads every certificate of a PEM file, the server's own first. Throws an Error with one sentence that names the file
- * if there is none, or if one is cut off or damaged: OpenSSL would read those before it and silently leave out the
+ * if there isn't one, or if one is cut off or damaged: OpenSSL would read those before it and silently leave out the
  * rest.
  */
 export function readCertificates(pem: Buffer, file: string): readonly Placed[] {

@@ -159,7 +159,8 @@ class ThreadParser {
 }
 
 /**
- * The memory bound of the thread in MiB: a third of the container's bound, or of the machine's memory if there is none.
+ * The memory bound of the thread in MiB: a third of the container's bound, or of the machine's memory if there isn't
+ * one.
  */
 function memoryMbMax(): number {
   const bounded = process.constrainedMemory() || Number.POSITIVE_INFINITY;

@@ -91,7 +91,7 @@ export abstract class RuleSource {
     return {
       /** When the set in force was loaded; undefined without one. */
       loadedAtUs: this.#loadedAtUs,
-      /** The last refusal that no good load has replaced; undefined if there is none. */
+      /** The last refusal that no good load has replaced; undefined if there isn't one. */
       lastError: [...this.#errors.values()].at(-1),
       /** Attempts that put a set in force, and attempts that were refused. */
       loads: this.#loads,

@@ -1,9 +1,9 @@
 // The way of takes to one server and back, whatever its protocol. A subclass has the connections and the form of a
 // call.
 //
-//   take          admits a group, or says why not, and gathers it with the other takes of this turn of the event loop (queues.ts, batch.ts)
+//   take          admits a group, or says why not, and gathers it with this turn's other takes (queues.ts, batch.ts)
 //   #onTurnEnd    has the subclass send what `next` returns
-//   onReply       the subclass has a reply: answers.ts answers each group once; by its deadline or as failed if there is no reply
+//   onReply       the subclass has a reply: answers.ts answers each group once; without one by its deadline, or as failed
 //
 // An Intake owns all of its parts: the breaker hears outcomes from `answers` and is asked here; what is to be given
 // back comes from `answers` and `giveBack`, and leaves like a take.

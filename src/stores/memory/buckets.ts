@@ -80,7 +80,7 @@ export class Buckets implements BucketAccess {
   readonly #words: Int32Array;
   readonly #chains: Int32Array;
   readonly #onEvicted: (buckets: number) => void;
-  /** Records ever in use at once; the first free record, 0 if there is none. */
+  /** Records ever in use at once; the first free record, 0 if there isn't one. */
   #made = 0;
   #free = 0;
   /** The records at which the last sweep, and the last search for a bucket to evict, ended. */
@@ -182,7 +182,7 @@ export class Buckets implements BucketAccess {
     return this.#read(recordAt(at), nowS, into);
   }
 
-  /** Reads the bucket of that key. False if there is none that expires after `nowS`. */
+  /** Reads the bucket of that key. False if there isn't one that expires after `nowS`. */
   readKey(key: KeyHash, nowS: number, into: BucketRecord): boolean {
     const record = this.#find(key);
     return record >= 0 && this.#read(record, nowS, into);

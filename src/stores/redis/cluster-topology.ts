@@ -135,7 +135,7 @@ export class ClusterTopology {
   }
 
   /**
-   * The first view that has all slots and is not older than the last one; if there is none, the latest of the others.
+   * The first view that has all slots and is not older than the last one; if there isn't one, the latest of the others.
    */
   async #firstView(): Promise<View> {
     const { target, nodes } = this.#options;

@@ -27,7 +27,7 @@ export class TagCount {
   }
 
   /**
-   * Writes the number if there is none, and reads it. Never rejects; if Redis can't be asked, the last result stays.
+   * Writes the number if there isn't one, and reads it. Never rejects; if Redis can't be asked, the last result stays.
    */
   async check(): Promise<void> {
     const node = this.#node();

@@ -59,7 +59,7 @@ const readRequestMessage = jsonReader<AskedRequest>("envoy.service.ratelimit.v3.
 /** Reads an answer. Throws if the bytes are none. */
 export const readMessage = jsonReader<RateLimitAnswer>("envoy.service.ratelimit.v3.RateLimitResponse");
 
-/** The seconds of a duration; undefined if there is none. */
+/** The seconds of a duration; undefined if there isn't one. */
 export function secondsOf(duration: AnswerStatus["duration_until_reset"]): number | undefined {
   return duration === undefined ? undefined : Number.parseFloat(duration);
 }

@@ -51,7 +51,7 @@ export class Caller {
   }
 }
 
-/** The values of a response header as one text; undefined if there is none. */
+/** The values of a response header as one text; undefined if there isn't one. */
 export function headerOf(answer: Answer, name: string): string | undefined {
   return answer.headers[name]?.join(" | ");
 }

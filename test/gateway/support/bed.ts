@@ -110,7 +110,7 @@ export class Bed {
     return (await answer.json()) as Awaited<ReturnType<Bed["peek"]>>;
   }
 
-  /** The value of Headgate's metric with these labels; 0 if there is none. */
+  /** The value of Headgate's metric with these labels; 0 if there isn't one. */
   async metric(name: string, labels = ""): Promise<number> {
     const lines = (await this.page("/metrics")).split("\n");
     const found = lines.filter((line) => line.startsWith(name) && line.includes(labels));

@@ -41,7 +41,7 @@ async function textOf(parts: AppParts): Promise<string> {
   return text;
 }
 
-/** The value of a series; undefined if there is none. */
+/** The value of a series; undefined if there isn't one. */
 function sampleOf(text: string, series: string): string | undefined {
   return text
     .split("\n")

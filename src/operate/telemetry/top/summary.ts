@@ -21,7 +21,7 @@ interface Counts {
 export interface TopRow extends RuleLabels, Counts {
   readonly text: KeyText;
   /**
-   * Start of the present stretch of refusals, and the last refusal; null if there was none. Microseconds since the
+   * Start of the present stretch of refusals, and the last refusal; null if there wasn't one. Microseconds since the
    * epoch.
    */
   readonly refusedSinceUs: number | null;

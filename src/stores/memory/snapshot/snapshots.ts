@@ -30,7 +30,7 @@ interface SnapshotsOptions {
 
 /** What is shown of snapshots. */
 interface SnapshotState {
-  /** When the snapshot in the file was begun, in microseconds since the epoch; undefined if there is none. */
+  /** When the snapshot in the file was begun, in microseconds since the epoch; undefined if there isn't one. */
   readonly beganAtUs?: number;
   readonly bytes: number;
   /** Seconds that writing it took; 0 if an earlier process wrote it. */
