@@ -1,6 +1,6 @@
 // A reservation: what was held for a call under way, and its one settlement. limiter.ts sends both.
 
-// / <reference lib="esnext.disposable" preserve="true" />
+/// <reference lib="esnext.disposable" preserve="true" />
 
 import type { Degraded } from "./decision.ts";
 import { checkWhole } from "./misuse.ts";
