@@ -1,5 +1,5 @@
 // Writes proto/descriptors.binpb, the FileDescriptorSet that the service reads in place of the .proto files: reading those takes it 90 ms
-// and 10 MB. test/unit/transport/load-proto.test.ts says when it is out of date.
+// and 10 MB. test/unit/grpc/transport/load-proto.test.ts says when it is out of date.
 //
 //   node proto/describe.mjs
 

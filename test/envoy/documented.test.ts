@@ -84,7 +84,7 @@ describe("deploy/envoy/llm.yaml", () => {
   test("is what docs/llm.md shows, with its rules", () => {
     const squeeze = (text: string) => text.replace(/ *#.*/g, "").replace(/\s+/g, " ").trim();
     const whole = squeeze(read("deploy/envoy/llm.yaml")) + squeeze(read("deploy/llm-rules/llm.yaml"));
-    // The others are variants of it, which prices.test.ts and test/unit/cli/shipped-cases.test.ts run.
+    // The others are variants of it, which prices.test.ts and test/unit/tools/cli/shipped-cases.test.ts run.
     const [rules = "", ...others] = yamlBlocks("docs/llm.md");
     const shown = others.filter((block) => block.startsWith("# deploy/envoy/llm.yaml"));
     expect(shown).toHaveLength(1);

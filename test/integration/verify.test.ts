@@ -1,4 +1,4 @@
-// `headgate verify` from the command line against Headgate. Wrong and right servers: verify.long.test.ts, test/unit/verify.
+// `headgate verify` from the command line against Headgate. Wrong and right servers: verify.long.test.ts, packages/verify/test.
 
 import { execFile } from "node:child_process";
 import { readFileSync, writeFileSync } from "node:fs";

@@ -1,12 +1,13 @@
 // Which folder may import which, and which package stays behind which folder (docs/architecture.md shows the picture).
 
 import { existsSync, readdirSync, readFileSync } from "node:fs";
-import { basename, join, resolve } from "node:path";
+import { basename, dirname, join, resolve } from "node:path";
 import { describe, expect, test } from "vitest";
 import { PACKAGES } from "../support/own-packages.ts";
 import { filesOf, importedFile, importsOf, isOfFile } from "./imports.ts";
 
 const SRC = resolve(import.meta.dirname, "../../src");
+const UNIT_TESTS = resolve(import.meta.dirname, "../unit");
 const PAGE = resolve(import.meta.dirname, "../../page");
 
 /** Folder (or file) of src -> what it may import from src. A folder may always import itself. */
@@ -225,6 +226,17 @@ describe("layers", () => {
       return count === 0;
     });
     expect(missing).toEqual([]);
+  });
+
+  test("test/unit mirrors src by folder: a test named after a file lies where that file does", () => {
+    const outside = ["bench", "ci", "deploy", "page", "support"];
+    const wrong = filesOf(UNIT_TESTS).filter((file) => {
+      const folder = dirname(file);
+      if (outside.includes(folder)) return false;
+      const tested = files.filter((one) => basename(one) === basename(file).replace(".test.ts", ".ts"));
+      return !existsSync(join(SRC, folder)) || (tested.length > 0 && !tested.includes(file.replace(".test.ts", ".ts")));
+    });
+    expect(wrong).toEqual([]);
   });
 
   test("every outside package stays behind its folder", () => {

@@ -1,5 +1,5 @@
 // Explains which rule applies to a descriptor and why, with its limits and buckets. Uses match.ts at every level, so
-// that both can't disagree (test/unit/rules/explain.test.ts).
+// that both can't disagree (test/unit/engine/rules/explain.test.ts).
 
 import { type LongWork, runThrough } from "../../base/long-work.ts";
 import { KeyBytes } from "../domain/key-bytes.ts";

@@ -10,7 +10,7 @@ const EXPORTERS: Exporters = {
   grpc: "@opentelemetry/exporter-trace-otlp-grpc",
 };
 /**
- * The versions of `peerDependencies` in package.json; test/unit/telemetry/traces/load-packages.test.ts keeps both
+ * The versions of `peerDependencies` in package.json; test/unit/operate/telemetry/traces/load-packages.test.ts keeps both
  * equal.
  */
 export const VERSIONS: Readonly<Record<string, string>> = {
