@@ -45,10 +45,10 @@ test.each(["express", "fastify"])("%s serves its calls", async (name) => {
   expect(await said(name, { HEADGATE: addressOf(app) })).toMatch(/^60 requests to 2 processes: \d\d times 200/m);
 });
 
-// Where there is no Go, nothing of it can be tried.
-test.runIf(spawnSync("go", ["version"]).status === 0)(
+test(
   "go asks without the client, and the limit holds",
   async () => {
+    if (spawnSync("go", ["version"]).status !== 0) throw new Error("The test of examples/go needs Go on the PATH.");
     const own = await startTestApp(readFileSync(join(ROOT, "deploy/rules/edge.yaml"), "utf8"));
     const out = await said("go", { HEADGATE: addressOf(own) });
     const [, allowed, refused, unanswered] =

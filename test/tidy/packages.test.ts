@@ -47,7 +47,12 @@ describe("packages", () => {
   test("the service's package has what the README leads to, and nothing that an example has installed", () => {
     const folder = temporaryFolder("headgate-packed");
     const wanted = ["CHANGELOG.md", "deploy/cases/edge.yaml", "deploy/envoy/envoy.yaml", "examples/express/server.mjs"];
-    const unwanted = ["examples/express/node_modules/a/index.js", "examples/express/package-lock.json"];
+    const installed = [
+      "express/node_modules/a/index.js",
+      "express/package-lock.json",
+      "python/.packages/grpc/__init__.py",
+    ];
+    const unwanted = installed.map((path) => `examples/${path}`);
     for (const path of [...wanted, ...unwanted]) {
       mkdirSync(dirname(join(folder, path)), { recursive: true });
       writeFileSync(join(folder, path), "");

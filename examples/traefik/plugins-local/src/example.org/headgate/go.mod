@@ -1,0 +1,3 @@
+module example.org/headgate
+
+go 1.21
