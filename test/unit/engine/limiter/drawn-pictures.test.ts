@@ -7,5 +7,5 @@ test.each([
   ["holds", drawHolds],
   ["window-edges", drawWindowEdges],
 ])("docs/pictures/%s.svg shows what the limiter answers", async (name, draw) => {
-  await expect(draw()).toMatchFileSnapshot(`../../../../../docs/pictures/${name}.svg`);
+  await expect(draw()).toMatchFileSnapshot(`../../../../docs/pictures/${name}.svg`);
 });
