@@ -80,6 +80,7 @@ const FORMER: ReadonlyMap<string, ForeignVariable> = new Map([
   ),
   ...named("POSTGRES_UNLOGGED", "tables stay as they are (docs/postgresql.md has the SQL)"),
   ...named("POSTGRES_TIMEOUT", "connecting to PostgreSQL may take 2 s", ["2s"]),
+  ...named("REDIS_SENTINEL_TLS", "sentinels use TLS as Redis does (REDIS_TLS, or a rediss URL)", [], true),
   ...named("STORE_QUEUE_MAX", "at most 16384 takes wait for the store", ["16384"]),
   ...named("SLIDING_LOG_BYTES_MAX", "BUCKETS_MAX bounds sliding logs, too: 134 bytes per bucket"),
   ...named("XDS_RESOURCES_MAX", "a set has at most 65536 resources", ["65536"]),

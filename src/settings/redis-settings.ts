@@ -87,7 +87,7 @@ function oneRedisOf(prefix: Prefix, values: TableValues, mistakes: string[]): Re
   const sentinelAccess = Object.freeze({
     database: 0,
     ...loginOf("the sentinels", `${name}_SENTINEL_AUTH`, sentinelAuth, sentinelFile),
-    tls: (values.redisSentinelTls ?? usesTls) ? files : undefined,
+    tls: usesTls ? files : undefined,
     connectTimeoutMs,
   });
   return Object.freeze({ ...place, ...access, sentinelAccess });

@@ -38,8 +38,7 @@ const REDIS_ROWS = {
   redisSentinelAuthFile: optional("REDIS_SENTINEL_AUTH_FILE", FILE).means(
     "File with REDIS_SENTINEL_AUTH; reloaded for every connection.",
   ),
-  redisSentinelTls: optional("REDIS_SENTINEL_TLS", BOOLEAN).means("Uses TLS to the sentinels.", "as for Redis"),
-  redisTls: setting("REDIS_TLS", BOOLEAN, false).means("Uses TLS to Redis."),
+  redisTls: setting("REDIS_TLS", BOOLEAN, false).means("Uses TLS to Redis and its sentinels."),
   redisTlsCertFile: optional("REDIS_TLS_CLIENT_CERT", FILE).means("Client certificate for Redis, and its key."),
   redisTlsKeyFile: optional("REDIS_TLS_CLIENT_KEY", FILE).means("Client certificate for Redis, and its key."),
   redisTlsCaFile: optional("REDIS_TLS_CACERT", FILE).means("CA of Redis's certificate.", "public CAs"),
@@ -69,7 +68,7 @@ const REDIS_ROWS = {
   redisPerSecondSentinelAuth: optional("REDIS_PERSECOND_SENTINEL_AUTH", SECRET).means(
     "The sentinels' password, or `user:password`.",
   ),
-  redisPerSecondTls: setting("REDIS_PERSECOND_TLS", BOOLEAN, false).means("Uses TLS to Redis."),
+  redisPerSecondTls: setting("REDIS_PERSECOND_TLS", BOOLEAN, false).means("Uses TLS to Redis and its sentinels."),
   redisPerSecondConnectTimeoutMs: setting("REDIS_PERSECOND_TIMEOUT", durationMs(10, 600_000), 2_000).means(
     "Maximum time to connect to Redis.",
   ),

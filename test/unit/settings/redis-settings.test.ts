@@ -23,9 +23,6 @@ const CLUSTER = { redis: { kind: "cluster", seeds: [tcp("a", 7000), tcp("b", 637
 const SENTINEL_LOGIN = { database: 0, login: { username: "bob", password: "two" } };
 const SECOND = { REDIS_URL: "a:1", REDIS_PERSECOND: "true" };
 const TLS = expect.objectContaining({ skipsHostName: false });
-const tlsOf = (redis: unknown, ofSentinels: unknown) => ({
-  redis: { tls: redis, sentinelAccess: { tls: ofSentinels } },
-});
 
 const READ: ReadCases = [
   ["a host and port", url("redis.example:7000"), single("redis.example", 7000)],
@@ -68,9 +65,7 @@ const READ: ReadCases = [
     { ...url("redis-sentinel://ann:one@s1/gate/2"), REDIS_SENTINEL_AUTH: "bob:two" },
     { redis: { database: 2, login: { username: "ann", password: "one" }, sentinelAccess: SENTINEL_LOGIN } },
   ],
-  ["TLS to them as to Redis", url("rediss-sentinel://s1/gate"), tlsOf(TLS, TLS)],
-  ["none to them", { ...url("rediss-sentinel://s1/gate"), REDIS_SENTINEL_TLS: "false" }, tlsOf(TLS, undefined)],
-  ["TLS to them alone", { ...url("redis-sentinel://s1/gate"), REDIS_SENTINEL_TLS: "true" }, tlsOf(undefined, TLS)],
+  ["TLS to them as to Redis", url("rediss-sentinel://s1/gate"), { redis: { tls: TLS, sentinelAccess: { tls: TLS } } }],
   ["a cluster by URL", url("redis-cluster://a:7000,b"), CLUSTER],
   ["a cluster by the reference's list", { ...url("a:7000,b"), REDIS_TYPE: "CLUSTER" }, CLUSTER],
   ["a cluster by a plain URL with the type", { ...url("redis://a:7000,b"), REDIS_TYPE: "cluster" }, CLUSTER],

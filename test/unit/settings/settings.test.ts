@@ -185,6 +185,11 @@ const REFUSED: RefusedCases = [
     { ...XDS, CONFIG_GRPC_XDS_SERVER_USE_TLS: "true", CONFIG_GRPC_XDS_CLIENT_TLS_CERT: certificate },
     /expected both or neither/,
   ],
+  [
+    "TLS to sentinels alone",
+    { REDIS_SENTINEL_TLS: "true", ...REDIS },
+    /^REDIS_SENTINEL_TLS: not supported; sentinels use TLS as /,
+  ],
   ...["0", "2", "many"].map((text) => [`${text} workers`, { WORKERS: text, ...REDIS }, WORKERS_SAY] as const),
   ["a folder as snapshot", { MEMORY_SNAPSHOT: "/data/" }, SNAPSHOT_SAYS],
   ["a path next to which no socket fits", { MEMORY_SNAPSHOT: `/${"long/".repeat(18)}b` }, SNAPSHOT_SAYS],
