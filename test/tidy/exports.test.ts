@@ -44,6 +44,14 @@ test("every export of the service and of the packages is named in another file",
   expect(unusedExports(exporting, [...exporting, ...testSources().map(sourceOf)])).toEqual([]);
 });
 
+test("an exported name means one thing in all of src", () => {
+  const files = new Map<string, Set<string>>();
+  for (const { path, text } of sourcesIn("src"))
+    for (const [, name = ""] of text.matchAll(EXPORT)) files.set(name, (files.get(name) ?? new Set()).add(path));
+  const twice = [...files].filter(([, paths]) => paths.size > 1);
+  expect(twice.map(([name, paths]) => `${name}: ${[...paths].join(", ")}`)).toEqual([]);
+});
+
 test("an export that no other file names is found", () => {
   const one = {
     path: "one.ts",

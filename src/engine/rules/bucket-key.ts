@@ -8,7 +8,8 @@
 // hex digits, `=` too in keys of entries. `%#` begins the hash of a key or value. If all values of a pattern share a
 // bucket, the pattern replaces the value:
 //
-//   %*<value with stars>     %:<kind>:<text of match>     %=<key of the rule>=<value with stars>, if the entry has another key
+//   %*<value with stars>     %:<kind>:<text of match>
+//   %=<key of the rule>=<value with stars>, if the entry has another key
 
 import { createHash } from "../../base/host.ts";
 import { KeyBytes } from "../domain/key-bytes.ts";

@@ -10,7 +10,7 @@ import {
   RUNTIME_TEXT_MAX,
   type RuntimeChange,
 } from "../../engine/runtime/runtime-limit.ts";
-import { asList, asRecord, asText, asUnit, asWhole, readEntry, refused } from "./read-questions.ts";
+import { asEntry, asList, asRecord, asText, asUnit, asWhole, refused } from "./read-questions.ts";
 
 /** The longest end: ten years. */
 export const RUNTIME_UNTIL_SECONDS_MAX = 10 * 365 * 86_400;
@@ -46,7 +46,7 @@ export function readAskedLimit(value: unknown, at: string, unsets: boolean): Ask
   const caller = {
     domain: asText(domain, `${at}.domain`, DOMAIN_BYTES_MAX),
     entries: asList(entries, `${at}.entries`, ENTRIES_MAX).map((entry, i) =>
-      readEntry(asWritten(entry), `${at}.entries[${i}]`),
+      asEntry(asWritten(entry), `${at}.entries[${i}]`),
     ),
   };
   const change: RuntimeChange = unsets ? { kind: "none" } : readChange(fields, at);

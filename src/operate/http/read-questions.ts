@@ -72,7 +72,7 @@ function readAsked(question: Record<string, unknown>): { domain: string; descrip
       const at = `descriptors[${i}]`;
       const { entries: given, limit } = asRecord(descriptor, at, DESCRIPTOR_KEYS);
       const entries = asList(given ?? [], `${at}.entries`, ENTRIES_MAX).map((entry, j) =>
-        readEntry(entry, `${at}.entries[${j}]`),
+        asEntry(entry, `${at}.entries[${j}]`),
       );
       return limit === undefined ? { entries } : { entries, override: readOverride(limit, `${at}.limit`) };
     },
@@ -80,7 +80,7 @@ function readAsked(question: Record<string, unknown>): { domain: string; descrip
   return { domain, descriptors };
 }
 
-export function readEntry(entry: unknown, at: string): WrittenEntry {
+export function asEntry(entry: unknown, at: string): WrittenEntry {
   const { key: givenKey, value, value_base64: base64 } = asRecord(entry, at, ENTRY_KEYS);
   const key = asText(givenKey, `${at}.key`, EXPLAINED_TEXT_BYTES_MAX);
   if (base64 === undefined) return { key, value: asText(value ?? "", `${at}.value`, EXPLAINED_TEXT_BYTES_MAX) };

@@ -35,7 +35,7 @@ export function endsOf({ at, seconds }: Pick<CallsView, "at" | "seconds">): numb
 }
 
 /** What was counted between two times: of a sample that lies there in part, that part. */
-export function countOver(history: CallsView, counts: Samples, fromMs: number, toMs: number): number {
+export function countBetween(history: CallsView, counts: Samples, fromMs: number, toMs: number): number {
   const ends = endsOf(history);
   return counts.reduce<number>((sum, count, i) => {
     const [endMs = 0, lengthMs = 0] = [ends[i], (history.seconds[i] ?? 0) * 1_000];
@@ -47,7 +47,7 @@ export function countOver(history: CallsView, counts: Samples, fromMs: number, t
 /** Calls between two times: how many, and the parts of them with each outcome. `refused` leaves out `blocked`. */
 export function callsOver(history: CallsView, fromMs: number, toMs: number) {
   const { calls } = history;
-  const over = (list: Samples) => countOver(history, list, fromMs, toMs);
+  const over = (list: Samples) => countBetween(history, list, fromMs, toMs);
   const [blocked, refused] = [over(calls.blocked), over(calls.refused)];
   const all = over(calls.allowed) + refused + over(calls.errors);
   const partOf = (count: number) => (all === 0 ? 0 : Math.min(1, Math.max(0, count) / all));
@@ -74,7 +74,8 @@ export function lastFlood(history: CallsView): Flood | undefined {
     const fromMs = toMs - (history.seconds[i] ?? 0) * 1_000;
     flood = { fromMs: flood !== undefined && fromMs - flood.toMs <= PAUSE_MS ? flood.fromMs : fromMs, toMs };
   }
-  if (flood === undefined || countOver(history, unwanted, flood.fromMs, flood.toMs) < FLOOD_REFUSALS) return undefined;
+  if (flood === undefined || countBetween(history, unwanted, flood.fromMs, flood.toMs) < FLOOD_REFUSALS)
+    return undefined;
   const atMs = Date.parse(history.at);
   const isNow = atMs - flood.toMs <= OVER_MS;
   const fromMs = isNow ? Math.max(flood.fromMs, atMs - MINUTE_MS) : flood.fromMs;
@@ -85,7 +86,7 @@ export function lastFlood(history: CallsView): Flood | undefined {
 export function refusingMost(history: HistoryView, fromMs: number, toMs: number) {
   const counts = Object.entries(history.limits).map(([id, { refused }]) => ({
     id,
-    refused: countOver(history, refused, fromMs, toMs),
+    refused: countBetween(history, refused, fromMs, toMs),
   }));
   const all = counts.reduce((sum, { refused }) => sum + refused, 0);
   const [most] = counts.sort((one, other) => other.refused - one.refused);

@@ -46,7 +46,7 @@ import type { ProcessRegister } from "../../stores/process-register.ts";
 import type { RuntimeStore } from "../../stores/runtime-store.ts";
 import type { AppOptions } from "./app-options.ts";
 import type { StoreAside } from "./open-store.ts";
-import { keyView, lastView, nameOf, ruleOf, whyIdle } from "./runtime-words.ts";
+import { keyView, lastView, rowName, ruleOf, whyIdle } from "./runtime-words.ts";
 
 /** How often other processes, or the file, are asked for a change, and how often at most: two seconds. */
 const LOOK_MS = 50;
@@ -259,7 +259,7 @@ class LimitsAdmin implements LimitsSource {
       const why = whyIdle(effect);
       const kind = why !== undefined || limit === undefined ? "idle" : limit.change.kind;
       inForce[kind] = (inForce[kind] ?? 0) + 1;
-      if (why !== undefined && idle.length < DESCRIBED_MAX) idle.push(`${nameOf(row)}: ${why}`);
+      if (why !== undefined && idle.length < DESCRIBED_MAX) idle.push(`${rowName(row)}: ${why}`);
     }
     this.idle = idle;
     return { inForce, last: last && lastView(last), rules, changes, untilUs };

@@ -36,7 +36,7 @@ const DONE: Readonly<Record<RuntimeChange["kind"], string>> = {
   none: "was left to its rule again",
 };
 
-export function nameOf({ key }: RuntimeRow): string {
+export function rowName({ key }: RuntimeRow): string {
   const { domain, entries } = keyView(key);
   return `${domain} ${entries.map((entry) => `${entry.key}=${entry.value}`).join(",")}`;
 }

@@ -23,7 +23,7 @@ import type { Breaker } from "./breaker.ts";
 import type { GiveBacks } from "./give-backs.ts";
 import type { CompleteOptions } from "./options.ts";
 import type { BatchQueues } from "./queues.ts";
-import { HELD, NO_COUNT, NO_COUNT_ERROR, type ReplyReader, TOO_LATE } from "./reply.ts";
+import { HELD, NOT_COUNTED, NOT_COUNTED_ERROR, type ReplyReader, TOO_LATE } from "./reply.ts";
 import { answerByUs, type ServerTime } from "./server-time.ts";
 
 /** A latest time of payment that is in the past for every server. */
@@ -260,7 +260,7 @@ export class Answers<B extends Batch> {
 
   #endUnpaid(batch: B, batched: BatchedGroup, { verdict, held }: ReplyReader): void {
     if (verdict === HELD) this.#passOver(batch, batched, batch.keyAt(held.place), held.holder);
-    else this.#fail(batch, batched, verdict === NO_COUNT ? NO_COUNT_ERROR : HOLDS_FULL_ERROR);
+    else this.#fail(batch, batched, verdict === NOT_COUNTED ? NOT_COUNTED_ERROR : HOLDS_FULL_ERROR);
   }
 
   #passOver(batch: B, batched: BatchedGroup, bucketKey: string, holder: number): void {

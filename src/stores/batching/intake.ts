@@ -3,7 +3,8 @@
 //
 //   take          admits a group, or says why not, and gathers it with this turn's other takes (queues.ts, batch.ts)
 //   #onTurnEnd    has the subclass send what `next` returns
-//   onReply       the subclass has a reply: answers.ts answers each group once; without one by its deadline, or as failed
+//   onReply       the subclass has a reply: answers.ts answers each group once; without one by its deadline, or as
+//                 failed
 //
 // An Intake owns all of its parts: the breaker hears outcomes from `answers` and is asked here; what is to be given
 // back comes from `answers` and `giveBack`, and leaves like a take.

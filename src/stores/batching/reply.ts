@@ -18,8 +18,8 @@ export const OPENED = 8;
 export const TOO_LATE = 3;
 
 /** Verdict of a group with a counter whose key holds something else; nothing follows. */
-export const NO_COUNT = 4;
-export const NO_COUNT_ERROR = new StoreError(
+export const NOT_COUNTED = 4;
+export const NOT_COUNTED_ERROR = new StoreError(
   "STORE_COUNTER",
   "the key of a counter holds no count; the call's other counters were charged",
   undefined,
@@ -45,7 +45,7 @@ export function isReplyTo(batch: Batch, reply: unknown): reply is readonly numbe
     at++;
     if (verdict === 1 || verdict === 2) at += batched.size * TAKE_NUMBERS;
     else if (verdict === HELD) at += HELD_NUMBERS - 1;
-    else if (verdict !== TOO_LATE && verdict !== NO_COUNT && verdict !== HOLDS_FULL) return false;
+    else if (verdict !== TOO_LATE && verdict !== NOT_COUNTED && verdict !== HOLDS_FULL) return false;
   }
   const rest = reply.length - at;
   if (rest !== 0 && (rest < 0 || rest % ENDED_NUMBERS !== 0 || !batch.asksOfHolds)) return false;
@@ -71,7 +71,7 @@ export class ReplyReader {
     return this.#reply[1] ?? 0;
   }
 
-  /** Verdict of the present group: allowed, refused, TOO_LATE, NO_COUNT, HELD or HOLDS_FULL. */
+  /** Verdict of the present group: allowed, refused, TOO_LATE, NOT_COUNTED, HELD or HOLDS_FULL. */
   get verdict(): number {
     return this.#reply[this.#at] ?? TOO_LATE;
   }

@@ -3,14 +3,14 @@
 // sharded/sharded-calls.ts settles calls with buckets of several tags. Nodes come and go with the cluster's topology; a
 // batch that was sent to the wrong node is sent on.
 //
-// - A slot's owner is the node that the last view of the topology, or a MOVED since, names for it. While that node is not connected, its
-//   predecessor stays: it redirects calls, so no call is lost between two owners.
+// - A slot's owner is the node that the last view of the topology, or a MOVED since, names for it. While that node is
+//   not connected, its predecessor stays: it redirects calls, so no call is lost between two owners.
 // - No node is an owner while this process's number of tags is not agreed on (tag-count.ts).
-// - A batch is sent on only after an error by which nothing of it was run: MOVED, ASK, and CLUSTERDOWN of a node that is not the owner any more, at
-//   most REDIRECTIONS_MAX times; TRYAGAIN, bucket by bucket. While the node that is named is not connected, the first one is retried. Deadlines
-//   hold all the while.
-// - A node is dropped when the topology gives it no slot, it owns none from before, and no redirection has named it for AWAITED_US. What it was to
-//   give back goes to the present owners of the slots, or is counted.
+// - A batch is sent on only after an error by which nothing of it was run: MOVED, ASK, and CLUSTERDOWN of a node that
+//   is not the owner any more, at most REDIRECTIONS_MAX times; TRYAGAIN, bucket by bucket. While the node that is named
+//   is not connected, the first one is retried. Deadlines hold all the while.
+// - A node is dropped when the topology gives it no slot, it owns none from before, and no redirection has named it for
+//   AWAITED_US. What it was to give back goes to the present owners of the slots, or is counted.
 
 import { StoreError } from "../../base/errors.ts";
 import type { SettleListener } from "../../engine/domain/store.ts";

@@ -4,7 +4,7 @@ import { durationWords } from "../../base/units.ts";
 import { visible } from "../../base/visible.ts";
 import { percent } from "../mirror/report.ts";
 import type { ShownRefusal, ToldLimit } from "../simulate/refusals.ts";
-import type { LimitReport, SimulationReport } from "../simulate/report.ts";
+import type { LimitOutcome, SimulationReport } from "../simulate/report.ts";
 import { count, paint, type Terminal } from "./terminal.ts";
 
 /** Rows shown of each list; the JSON report has them all. */
@@ -60,7 +60,7 @@ function headLines({ calls, time, evicted_buckets }: SimulationReport): string[]
   return lines;
 }
 
-function limitLines(limit: LimitReport): string[] {
+function limitLines(limit: LimitOutcome): string[] {
   const atLeast = limit.callers_exact ? "" : "at least ";
   const lines = [
     `${limit.limit}: ${limit.words}`,
@@ -89,7 +89,7 @@ function limitLines(limit: LimitReport): string[] {
   return lines;
 }
 
-function holdLines({ holds }: LimitReport): string[] {
+function holdLines({ holds }: LimitOutcome): string[] {
   if (holds === null) return [];
   const lines = [
     `  holds: ${holds.opened} opened, ${holds.settled} settled, ${holds.expired} expired, ${holds.live} live at the end`,

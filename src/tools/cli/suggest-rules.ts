@@ -12,7 +12,7 @@ import { formatProblem } from "../../engine/rules/problems.ts";
 import type { RuleSet } from "../../engine/rules/rule-set.ts";
 import { compileFiles } from "../../rule-sources/files/load.ts";
 import { compileOptions } from "../../settings/settings.ts";
-import type { LimitReport } from "../simulate/report.ts";
+import type { LimitOutcome } from "../simulate/report.ts";
 import { simulate } from "../simulate/simulate.ts";
 import type { Mapping } from "../simulate/sources/mapping.ts";
 import { LineCounts, openCalls } from "../simulate/sources/open-calls.ts";
@@ -144,13 +144,13 @@ async function writeFiles(files: DomainFiles, folder: string, terminal: Terminal
   }
 }
 
-type Holds = NonNullable<LimitReport["holds"]>;
+type Holds = NonNullable<LimitOutcome["holds"]>;
 
 /** What was asked for. */
 type Wanted = Pick<SuggestFlags, "percentile" | "headroom">;
 
 /** Comments above a limit: what a simulation says of it, and where its hold's numbers come from. */
-function notesOf(shape: Shape, outcomes: ReadonlyMap<string, LimitReport>, wanted: Wanted): readonly string[] {
+function notesOf(shape: Shape, outcomes: ReadonlyMap<string, LimitOutcome>, wanted: Wanted): readonly string[] {
   const outcome = outcomes.get(`${shape.domain}/${shape.keys.join("/")}`);
   return [
     outcomeNote(shape, outcome),
@@ -172,7 +172,7 @@ function keyNotes({ keys, endsInNumbers }: Shape): string[] {
   return looksLikeAddress(key) ? [`addresses? address: { ipv6: 64 } makes one caller of all that a host has`] : [];
 }
 
-function holdNotes(use: HoldUse, { percentile, headroom }: Wanted, holds: LimitReport["holds"] = null): string[] {
+function holdNotes(use: HoldUse, { percentile, headroom }: Wanted, holds: LimitOutcome["holds"] = null): string[] {
   const { used, usedMax, timed, tookMsMax } = use;
   const longest =
     timed > 0
@@ -190,7 +190,7 @@ function beyondNote({ settled_above: above, exceeded_hits: hits, exceeded_hits_m
   return `${above} would have used more than they held, by ${hits} in all and ${most} at most`;
 }
 
-function outcomeNote({ calls }: Shape, outcome: LimitReport | undefined): string {
+function outcomeNote({ calls }: Shape, outcome: LimitOutcome | undefined): string {
   if (outcome === undefined) return count(calls, "call");
   const { callers, callers_refused, refused, callers_exact } = outcome;
   const refusals =

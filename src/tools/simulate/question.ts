@@ -14,7 +14,7 @@ interface WrittenOverride {
 }
 
 /** A descriptor of a question. */
-export interface AskedDescriptor {
+export interface CallDescriptor {
   /** Bytes: a value that is no UTF-8. */
   readonly entries: readonly (readonly [key: string, value: string | Buffer])[];
   /** Hits of this descriptor, below 2^64; undefined: the call's. */
@@ -25,14 +25,14 @@ export interface AskedDescriptor {
 }
 
 /** An entry as people write it. */
-export function askedEntry({ key, value, valueBase64 }: WrittenEntry): AskedDescriptor["entries"][number] {
+export function askedEntry({ key, value, valueBase64 }: WrittenEntry): CallDescriptor["entries"][number] {
   return [key, valueBase64 === undefined ? value : Buffer.from(valueBase64, "base64")];
 }
 
 /** What a call asks. */
 export interface AskedCall {
   readonly domain: string;
-  readonly descriptors: readonly AskedDescriptor[];
+  readonly descriptors: readonly CallDescriptor[];
   /** Hits of the call; 0 means 1. */
   readonly hitsAddend: number;
 }
@@ -48,7 +48,7 @@ export function messageOf({ domain, descriptors, hitsAddend }: AskedCall): Buffe
   return Buffer.from(writer.view());
 }
 
-function writeDescriptor({ entries, hits, isRefund = false, override }: AskedDescriptor): void {
+function writeDescriptor({ entries, hits, isRefund = false, override }: CallDescriptor): void {
   for (const [key, value] of entries) {
     embed(1, () => {
       writer.writeTextField(1, key);

@@ -13,7 +13,7 @@ const WORST_MAX = 5;
 export type SimulationReport = ReturnType<typeof reportOf>;
 
 /** The part of one limit. */
-export type LimitReport = ReturnType<typeof limitReport>;
+export type LimitOutcome = ReturnType<typeof limitReport>;
 
 /** Gathers the report of all calls so far. */
 export function reportOf(simulation: Simulation) {

@@ -3,7 +3,7 @@
 import { UNIT_NAMES, WRITTEN_ALGORITHM_NAMES } from "../../../engine/domain/limit.ts";
 import { ProblemLog } from "../../../engine/rules/problems.ts";
 import type { MappingNode, ScalarNode, SourceFile, SourceNode } from "../../../engine/rules/source.ts";
-import { type AskedDescriptor, askedEntry, messageOf } from "../question.ts";
+import { askedEntry, type CallDescriptor, messageOf } from "../question.ts";
 import { timeOfCall } from "../sources/time-of-call.ts";
 import { readCaseLimits } from "./case-limits.ts";
 import { CaseFields, mappingField, readDescriptorText, textField } from "./read-fields.ts";
@@ -151,7 +151,7 @@ function readCall(fields: CaseFields, domain: string | undefined, log: ProblemLo
   return messageOf({ domain: domain ?? "", descriptors, hitsAddend: 0 });
 }
 
-function readDescriptor(node: SourceNode, log: ProblemLog): AskedDescriptor {
+function readDescriptor(node: SourceNode, log: ProblemLog): CallDescriptor {
   if (node.kind === "scalar") return { entries: readEntries(node, log) };
   const mapping = mappingField(node, "call", log);
   if (mapping === undefined) return { entries: [] };
@@ -161,7 +161,7 @@ function readDescriptor(node: SourceNode, log: ProblemLog): AskedDescriptor {
 }
 
 /** Hits, refund and override of a call or of one descriptor; only those that are given. */
-function readAsked(fields: CaseFields): Omit<AskedDescriptor, "entries"> {
+function readAsked(fields: CaseFields): Omit<CallDescriptor, "entries"> {
   const hits = fields.flag("peek") ? 0 : fields.whole("hits", 0, Number.MAX_SAFE_INTEGER);
   const override = fields.section("override", { keys: OVERRIDE_KEYS, title: "in 'override'" });
   const amount = override?.whole("requests_per_unit", 0) ?? 0;
@@ -179,7 +179,7 @@ function readAsked(fields: CaseFields): Omit<AskedDescriptor, "entries"> {
   };
 }
 
-function readEntries(node: SourceNode, log: ProblemLog): AskedDescriptor["entries"] {
+function readEntries(node: SourceNode, log: ProblemLog): CallDescriptor["entries"] {
   return readDescriptorText(node, "call", log).map(askedEntry);
 }
 

@@ -2,7 +2,7 @@
 
 import { AMOUNT_MAX } from "../../../base/units.ts";
 import type { RecordedCall } from "../../mirror/read-recording.ts";
-import { type AskedDescriptor, messageOf } from "../question.ts";
+import { type CallDescriptor, messageOf } from "../question.ts";
 import { timeOfCall } from "./time-of-call.ts";
 
 /** Text with `{field}` in it, split into fixed text and fields. */
@@ -77,7 +77,7 @@ export function callOf(line: LogLine, mapping: Mapping): RecordedCall {
   }
   const domain = filled(mapping.domain, line);
   if (domain === undefined) throw new NoCall("expected a domain, found nothing in its field");
-  const descriptors: AskedDescriptor[] = [];
+  const descriptors: CallDescriptor[] = [];
   for (const wanted of mapping.descriptors) {
     const descriptor = descriptorOf(wanted, line);
     if (descriptor !== undefined) descriptors.push(descriptor);
@@ -101,7 +101,7 @@ export function fieldOf(line: LogLine, name: string): unknown {
   return value;
 }
 
-function descriptorOf(wanted: Mapping["descriptors"][number], line: LogLine): AskedDescriptor | undefined {
+function descriptorOf(wanted: Mapping["descriptors"][number], line: LogLine): CallDescriptor | undefined {
   const entries: [string, string][] = [];
   for (const { key, value } of wanted) {
     const text = filled(value, line);

@@ -5,7 +5,7 @@ import { isRecord } from "../../../base/is-record.ts";
 import { AMOUNT_MAX } from "../../../base/units.ts";
 import { UNIT_NAMES } from "../../../engine/domain/limit.ts";
 import type { RecordedCall } from "../../mirror/read-recording.ts";
-import { type AskedDescriptor, askedEntry, messageOf } from "../question.ts";
+import { askedEntry, type CallDescriptor, messageOf } from "../question.ts";
 import { NoCall } from "./mapping.ts";
 import { timeOfCall } from "./time-of-call.ts";
 
@@ -36,7 +36,7 @@ export function readWrittenCall(object: Json): RecordedCall {
   return { atUs, message };
 }
 
-function readDescriptor(value: unknown): AskedDescriptor {
+function readDescriptor(value: unknown): CallDescriptor {
   if (!isRecord(value) || !Array.isArray(value.entries)) throw new NoCall("expected 'entries' in each descriptor");
   return {
     entries: value.entries.map(readEntry),
@@ -46,7 +46,7 @@ function readDescriptor(value: unknown): AskedDescriptor {
   };
 }
 
-function readEntry(entry: unknown): AskedDescriptor["entries"][number] {
+function readEntry(entry: unknown): CallDescriptor["entries"][number] {
   if (!isRecord(entry) || typeof entry.key !== "string") throw new NoCall("expected a 'key' in each entry");
   const { key, value_base64: base64 } = entry;
   const value = entry.value ?? "";
@@ -54,7 +54,7 @@ function readEntry(entry: unknown): AskedDescriptor["entries"][number] {
   return askedEntry({ key, value, ...(typeof base64 === "string" && { valueBase64: base64 }) });
 }
 
-function overrideOf(value: unknown): AskedDescriptor["override"] {
+function overrideOf(value: unknown): CallDescriptor["override"] {
   if (!isRecord(value)) return undefined;
   const amount = Math.min(hitsOf(either(value, "requests_per_unit", "requestsPerUnit")) ?? 0, AMOUNT_MAX);
   const { unit } = value;

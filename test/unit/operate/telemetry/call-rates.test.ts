@@ -2,7 +2,13 @@
 
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { callsOver, countOver, endsOf, lastFlood, refusingMost } from "../../../../src/operate/telemetry/call-rates.ts";
+import {
+  callsOver,
+  countBetween,
+  endsOf,
+  lastFlood,
+  refusingMost,
+} from "../../../../src/operate/telemetry/call-rates.ts";
 import { AT, historyOf, many } from "../../../support/call-history.ts";
 
 const atMs = Date.parse(AT);
@@ -13,7 +19,7 @@ test("of a sample that is in part meant that part counts", () => {
     [20, 0],
   ]);
   expect(endsOf(history)).toEqual([atMs - 5_000, atMs]);
-  expect(countOver(history, history.calls.allowed, atMs - 6_000, atMs - 2_500)).toBe(2 + 10);
+  expect(countBetween(history, history.calls.allowed, atMs - 6_000, atMs - 2_500)).toBe(2 + 10);
 });
 
 test("parts of a history add up to all of it, wherever it is cut", () => {
@@ -28,7 +34,7 @@ test("parts of a history add up to all of it, wherever it is cut", () => {
         const cutMs = fromMs + at * (atMs - fromMs);
         const all = calls.reduce((sum, [allowed]) => sum + allowed, 0);
         const parts = [fromMs, cutMs].map((start, i) =>
-          countOver(history, history.calls.allowed, start, i === 0 ? cutMs : atMs),
+          countBetween(history, history.calls.allowed, start, i === 0 ? cutMs : atMs),
         );
         expect((parts[0] ?? 0) + (parts[1] ?? 0)).toBeCloseTo(all, 3);
         expect(callsOver(history, cutMs, atMs + 1).refused).toBeLessThanOrEqual(1);
