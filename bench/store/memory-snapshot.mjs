@@ -75,7 +75,7 @@ const rows = [];
 for (const [place, kind] of KINDS.entries()) {
   const options = { clock, file: join(folder, `buckets-${place}`), intervalMs: 86_400_000, log };
   const store = new MemoryStore({ clock, bucketsMax: 1_000_000, logBytesMax: 134_217_728, holdsMax: 100_000 });
-  const snapshots = new Snapshots({ ...options, buckets: store.buckets });
+  const snapshots = new Snapshots({ ...options, store });
   await snapshots.open();
   fill(store, kind);
   rows.push({ what: `${kind.name}: write`, ...(await quickest(() => snapshots.write())) });
@@ -83,7 +83,7 @@ for (const [place, kind] of KINDS.entries()) {
   const MB = Number((snapshots.state.bytes / 1e6).toPrecision(3));
   const read = await quickest(async () => {
     const other = new MemoryStore({ clock, bucketsMax: 1_000_000, logBytesMax: 134_217_728, holdsMax: 100_000 });
-    const next = new Snapshots({ ...options, buckets: other.buckets });
+    const next = new Snapshots({ ...options, store: other });
     await next.open();
     if (other.bucketCount !== store.bucketCount)
       throw new Error(`expected ${store.bucketCount} buckets, got ${other.bucketCount}`);

@@ -7,7 +7,7 @@ import type { Load } from "./code.ts";
 
 export type StoreCode = typeof import("../../src/engine/domain/take.ts") &
   typeof import("../../src/engine/domain/limit.ts") &
-  typeof import("../../src/engine/algorithms/settlement.ts") &
+  typeof import("../../src/engine/algorithms/held-settlement.ts") &
   typeof import("../../src/engine/algorithms/hold-book.ts");
 
 /** Makes stores one after another, with one memory of holds: a new one ends the one before. */
@@ -24,18 +24,19 @@ export class OneStore {
     return {
       ...(await load<typeof import("../../src/engine/domain/take.ts")>("engine/domain/take.ts")),
       ...(await load<typeof import("../../src/engine/domain/limit.ts")>("engine/domain/limit.ts")),
-      ...(await load<typeof import("../../src/engine/algorithms/settlement.ts")>("engine/algorithms/settlement.ts")),
+      ...(await load<typeof import("../../src/engine/algorithms/held-settlement.ts")>(
+        "engine/algorithms/held-settlement.ts",
+      )),
       ...(await load<typeof import("../../src/engine/algorithms/hold-book.ts")>("engine/algorithms/hold-book.ts")),
     };
   }
 
   /** An empty store. Times are in microseconds. */
   begin() {
-    const { Settlement, TakeGroup, Mode } = this.#code;
+    const { HeldSettlement, TakeGroup, Mode } = this.#code;
     this.#book.clear();
     const buckets = new Map<string, BucketNumbers>();
     const access: BucketAccess = {
-      holds: this.#book,
       hasRoomForPayment: () => true,
       load: (bucket) => {
         const kept = buckets.get(bucket.bucketKey);
@@ -48,7 +49,7 @@ export class OneStore {
       extend: () => undefined,
       remove: ({ bucketKey }) => void buckets.delete(bucketKey),
     };
-    const settlement = new Settlement(access);
+    const settlement = new HeldSettlement(access, this.#book);
     const take = (group: TakeGroup, nowUs: number): void => {
       for (let i = 0; i < group.size; i++) group.takes[i]?.needKeyBytes();
       settlement.settle(group, nowUs);

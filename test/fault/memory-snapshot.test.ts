@@ -160,7 +160,7 @@ describe("snapshots", () => {
     const lines: string[] = [];
     const say = (fields: object, message: string) => lines.push(`${message} ${JSON.stringify(fields)}`);
     const snapshots = new Snapshots({
-      buckets: store.buckets,
+      store,
       clock,
       file,
       intervalMs,
@@ -309,7 +309,7 @@ describe("snapshots", () => {
       const next = open(file);
       await next.snapshots.open();
       expect(next.store.bucketCount).toBe(store.bucketCount);
-      expect(next.store.buckets.holds.liveCount).toBe(HOLDS_PER_BUCKET_MAX);
+      expect(next.store.holds.liveCount).toBe(HOLDS_PER_BUCKET_MAX);
       await next.snapshots.abandon();
       await next.store.close();
     };

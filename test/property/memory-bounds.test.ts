@@ -85,7 +85,7 @@ describe("the memory store's bytes", () => {
   test("leave room for the rest of the process where every bound is full", () => {
     const choice = { settings: readSettings({}), clock: new ManualClock(), observer: SILENT_STORE_OBSERVER };
     const store = openLocalStore(choice) as MemoryStore;
-    expect(store.buckets.bytesMax / 2 ** 20).toBeLessThan(384);
+    expect(store.bytesMax / 2 ** 20).toBeLessThan(384);
     void store.close();
   });
 

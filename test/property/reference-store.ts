@@ -2,8 +2,8 @@
 // answers right also after time has stepped back.
 
 import type { Clock } from "../../src/base/clock.ts";
+import { HeldSettlement } from "../../src/engine/algorithms/held-settlement.ts";
 import { HoldBook } from "../../src/engine/algorithms/hold-book.ts";
-import { Settlement } from "../../src/engine/algorithms/settlement.ts";
 import type { BucketAccess, WorkingBucket } from "../../src/engine/algorithms/working-bucket.ts";
 import type { Store } from "../../src/engine/domain/store.ts";
 import type { TakeGroup } from "../../src/engine/domain/take.ts";
@@ -16,7 +16,6 @@ interface Numbers {
 
 class MapAccess implements BucketAccess {
   readonly hasRoomForPayment = () => true;
-  readonly holds = new HoldBook();
   readonly #numbers = new Map<string, Numbers>();
   readonly #logs = new Map<string, Float64Array>();
 
@@ -46,7 +45,7 @@ class MapAccess implements BucketAccess {
 /** A store that is as simple as one can be. */
 export class ReferenceStore implements Store {
   readonly #clock: Clock;
-  readonly #settlement = new Settlement(new MapAccess());
+  readonly #settlement = new HeldSettlement(new MapAccess(), new HoldBook());
 
   constructor(clock: Clock) {
     this.#clock = clock;

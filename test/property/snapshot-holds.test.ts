@@ -35,13 +35,13 @@ interface State {
   readonly holds: string;
 }
 
-function stateOf({ buckets }: MemoryStore, key: string): State {
+function stateOf({ buckets, holds: book }: MemoryStore, key: string): State {
   const bucket = new WorkingBucket(tokenBucket);
   bucket.useKeyOf(keyedOf(key));
   const numbers = buckets.load(bucket) ? `${bucket.state.atUs} ${bucket.state.used}` : "";
-  buckets.holds.beginStep();
-  const holds = buckets.holds.of(bucket);
-  return { numbers, holds: JSON.stringify(holds === undefined ? [] : buckets.holds.live(holds)) };
+  book.beginStep();
+  const holds = book.of(bucket);
+  return { numbers, holds: JSON.stringify(holds === undefined ? [] : book.live(holds)) };
 }
 
 const act = fc.oneof(

@@ -297,7 +297,7 @@ describe("a damaged snapshot", () => {
     } catch (error) {
       return (error as Error).message;
     } finally {
-      store.buckets.clear();
+      store.clear();
     }
     throw new Error("expected a refusal");
   }

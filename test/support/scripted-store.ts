@@ -2,8 +2,8 @@
 
 import type { Clock } from "../../src/base/clock.ts";
 import type { StoreError } from "../../src/base/errors.ts";
+import { HeldSettlement } from "../../src/engine/algorithms/held-settlement.ts";
 import { HoldBook } from "../../src/engine/algorithms/hold-book.ts";
-import { Settlement } from "../../src/engine/algorithms/settlement.ts";
 import type { BucketAccess, WorkingBucket } from "../../src/engine/algorithms/working-bucket.ts";
 import { CounterSettlement } from "../../src/engine/counters/counter-settlement.ts";
 import type { LocalStore, SettleListener } from "../../src/engine/domain/store.ts";
@@ -18,7 +18,6 @@ interface Kept {
 
 class MapAccess implements BucketAccess {
   readonly hasRoomForPayment = () => true;
-  readonly holds = new HoldBook();
   readonly buckets = new Map<string, Kept>();
 
   load(bucket: WorkingBucket): boolean {
@@ -57,7 +56,8 @@ export class ScriptedStore implements LocalStore {
   readonly seen: string[][] = [];
 
   readonly #access = new MapAccess();
-  readonly #settlement = new Settlement(this.#access);
+  readonly #holds = new HoldBook();
+  readonly #settlement = new HeldSettlement(this.#access, this.#holds);
   readonly #counters = new CounterSettlement(this.#access);
   readonly #clock: Clock;
   readonly #held: { group: TakeGroup; generation: number; then: SettleListener }[] = [];
@@ -99,7 +99,7 @@ export class ScriptedStore implements LocalStore {
 
   knowsHold(take: Take): boolean {
     take.needKeyBytes();
-    return this.#access.holds.knows(take, take.holdId, this.#clock.nowUs());
+    return this.#holds.knows(take, take.holdId, this.#clock.nowUs());
   }
 
   close(): Promise<void> {

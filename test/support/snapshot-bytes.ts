@@ -16,8 +16,8 @@ export class SnapshotInSteps {
   readonly #entries: Entry[] = [];
   readonly #made: ReturnType<typeof writeSnapshot>;
 
-  constructor({ buckets }: MemoryStore, nowUs: number) {
-    this.#made = writeSnapshot(buckets, nowUs);
+  constructor(store: MemoryStore, nowUs: number) {
+    this.#made = writeSnapshot(store, nowUs);
   }
 
   step(): boolean {
@@ -66,6 +66,6 @@ export function snapshotOf(store: MemoryStore, nowUs: number): readonly Entry[] 
 }
 
 /** Fills an empty store with what the snapshot holds and still means something at `nowUs`. */
-export function restore({ buckets }: MemoryStore, bytes: Buffer, nowUs: number): Promise<ReadSnapshot> {
-  return readSnapshot(blocksOf(sourceOf(bytes)), buckets, nowUs);
+export function restore(store: MemoryStore, bytes: Buffer, nowUs: number): Promise<ReadSnapshot> {
+  return readSnapshot(blocksOf(sourceOf(bytes)), store, nowUs);
 }

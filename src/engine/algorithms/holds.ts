@@ -22,8 +22,13 @@ const LOOKS_MAX = 4;
  * end. True if a kept bucket's date was moved to now or its holds have ended. The bucket of `concurrent` is kept
  * nowhere: its use is its number of live holds.
  */
-export function openWithHolds(bucket: WorkingBucket, limit: Limit, access: BucketAccess, nowUs: number): boolean {
-  const { holds: book } = access;
+export function openWithHolds(
+  bucket: WorkingBucket,
+  limit: Limit,
+  access: BucketAccess,
+  book: HoldBook,
+  nowUs: number,
+): boolean {
   const holds = book.of(bucket);
   const isKept = !limit.isConcurrent && access.load(bucket);
   if (!isKept) bucket.step.clear(bucket.kept, limit, nowUs);

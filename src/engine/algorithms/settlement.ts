@@ -1,11 +1,11 @@
 // Settles the takes of one call as a whole, so that a refused call pays nothing. The buckets belong to a BucketAccess.
 // The memory store, the PostgreSQL store and the reference model of the tests settle here; lua/take.lua does the same
-// in Redis.
+// in Redis. held-settlement.ts settles groups with holds.
 //
-//   read, advance    WorkingSet.open: a copy of each bucket, brought to now; holds that have ended are given back
-//   judge, pay       each descriptor on the copies that earlier ones have paid; `undo` takes the payments of one that is over back
-//                    from the copies, exactly. Then the verdict stands, and nothing has been written but the end of holds
-//   refund, holds    what passes in any case: refunds, settlements, and the holds of what was paid
+//   read, advance    `open`: a copy of each bucket, brought to now
+//   judge, pay       each descriptor on the copies that earlier ones have paid; `undo` takes the payments of one that
+//                    is over back from the copies, exactly. Then the verdict stands, and nothing has been written
+//   refund           what passes in any case
 //   report, write    answers from the copies; copies that changed are saved
 //
 // A take that may pass in one of two ways, on other buckets or with less room, is tried again on the same copies:
@@ -16,13 +16,11 @@
 import { NO_SHIFT } from "../../base/clock.ts";
 import { StoreError } from "../../base/errors.ts";
 import { InvariantError } from "../../base/invariant.ts";
-import type { KeyHash } from "../domain/key-bytes.ts";
-import { Algorithm, HOLDS_FULL_ERROR, type Limit, WAIT_US_MAX } from "../domain/limit.ts";
-import { Mode, Outcome, Source, type Take, TakeGroup, Verdict } from "../domain/take.ts";
+import { Algorithm, type Limit, WAIT_US_MAX } from "../domain/limit.ts";
+import { Mode, Outcome, Source, type Take, type TakeGroup, Verdict } from "../domain/take.ts";
 import { costToReturn, isGroupRefused } from "../domain/verdict.ts";
 import { calendarWindow } from "./calendar-window.ts";
 import { fixedWindow } from "./fixed-window.ts";
-import { closeHold, notePayment, openHold, opensHold, openWithHolds, settleHold, tellWait } from "./holds.ts";
 import { slidingLog } from "./sliding-log.ts";
 import { slidingWindow } from "./sliding-window.ts";
 import { tokenBucket } from "./token-bucket.ts";
@@ -42,41 +40,34 @@ const LOGS_FULL = new StoreError(
  * a sliding log has no memory is left unanswered; the answers of the other takes are valid.
  */
 export class Settlement {
-  readonly #access: BucketAccess;
-  readonly #working: WorkingSet;
-  #hasUnanswered = false;
+  protected readonly access: BucketAccess;
+  /** The buckets of the group, one per key, however many takes are on it. Pooled: the first `#openCount` are in use. */
+  readonly #open: WorkingBucket[] = [];
+  #openCount = 0;
   /** The bucket of each take of the group, by the take's index. */
   readonly #bucketOf: WorkingBucket[] = [];
+  #hasUnanswered = false;
   /** Receives the bucket's state after a payment was given back; the take's own answer does not change. */
   readonly #standing: Report = { remaining: 0, resetUs: 0 };
-  /** For buckets whose holds end while no call asks about them. */
-  readonly #asked = new TakeGroup();
 
   constructor(access: BucketAccess) {
-    this.#access = access;
-    this.#working = new WorkingSet(access);
+    this.access = access;
   }
 
   /** Writes the group's verdict and the answer of each take, and saves the buckets that changed. */
   settle(group: TakeGroup, nowUs: number): void {
-    this.#working.reset();
-    if (group.takesWithHolds > 0 && !this.#hasRoomForHolds(group, nowUs)) {
-      this.#keepOpened(nowUs);
-      group.verdict = Verdict.failed;
-      group.failure = HOLDS_FULL_ERROR;
-      group.source = Source.store;
-      return;
-    }
+    this.reset();
+    this.settleOpened(group, nowUs);
+  }
+
+  /** The same, on the buckets that are open. */
+  protected settleOpened(group: TakeGroup, nowUs: number): void {
     const refused = this.#judge(group, nowUs);
     if (refused) this.#undo(group, 0, group.size);
-    // The verdict stands. From here on holds and buckets are written.
-    this.#refund(group, nowUs);
-    if (group.takesWithHolds > 0) {
-      this.#openHolds(group, nowUs);
-      this.#countHolds(group);
-    }
-    this.#report(group, nowUs);
-    this.#save(nowUs);
+    // The verdict stands.
+    this.keepAdmitted(group, nowUs);
+    for (let i = 0; i < group.size; i++) this.#report(takeAt(group, i), this.#bucketAt(i), nowUs);
+    this.save(nowUs);
     group.verdict = refused ? Verdict.refused : this.#hasUnanswered ? Verdict.failed : Verdict.allowed;
     if (group.verdict === Verdict.failed) group.failure = LOGS_FULL;
     group.source = Source.store;
@@ -91,75 +82,60 @@ export class Settlement {
       if (cost === 0) continue;
       paidTakes++;
       // One take at a time, as in a shared store, where a batch brings the payments of many calls.
-      this.#working.reset();
-      const bucket = this.#working.open(take, nowUs);
-      if (take.limit.holdSeconds > 0) closeHold(bucket, take, cost, this.#access.holds, nowUs);
-      else bucket.step.giveBack(bucket.kept, take.limit, cost, take.paidAtUs, nowUs);
-      this.#keepOpened(nowUs);
+      this.reset();
+      this.giveBackTake(this.open(take, nowUs), take, cost, nowUs);
+      this.saveOpened(nowUs);
     }
     return paidTakes;
   }
 
-  /** Ends expired holds of a bucket that HoldBook.nextEnded has found. */
-  endHolds(bucket: KeyHash, limit: Limit, nowUs: number): void {
-    this.#asked.reset();
-    const take = this.#asked.add(limit);
-    take.useHash(bucket);
-    this.#working.reset();
-    this.#working.open(take, nowUs);
-    this.#keepOpened(nowUs);
+  /** Drops the bucket of the take. */
+  forget(take: Take, nowUs: number): void {
+    this.reset();
+    this.access.remove(this.open(take, nowUs));
   }
 
-  /** Drops the bucket of the take, and its holds. */
-  forget(take: Take, nowUs: number): void {
+  /** Begins a step: no bucket is open. */
+  protected reset(): void {
+    this.#openCount = 0;
+  }
+
+  /** The bucket of the take. The first take on it loads it and brings it to `nowUs`. */
+  protected open(take: Take, nowUs: number): WorkingBucket {
+    const { limit } = take;
+    limit.calendar?.turnTo(nowUs + (this.access.shift ?? NO_SHIFT).us);
     take.needKeyBytes();
-    this.#working.reset();
-    this.#access.holds.drop(take);
-    this.#access.remove(this.#working.open(take, nowUs));
+    for (let i = 0; i < this.#openCount; i++) {
+      const bucket = this.#open[i] as WorkingBucket;
+      if (!bucket.hasKeyOf(take)) continue;
+      if (bucket.limit !== limit) handOver(bucket, limit, nowUs);
+      return bucket;
+    }
+    const bucket = this.#nextBucket();
+    bucket.begin(take, STEPS[limit.algorithm]);
+    bucket.isChangedByTime = this.load(bucket, limit, nowUs);
+    bucket.markOpened();
+    return bucket;
+  }
+
+  #nextBucket(): WorkingBucket {
+    let bucket = this.#open[this.#openCount];
+    if (bucket === undefined) {
+      bucket = new WorkingBucket(tokenBucket);
+      bucket.state.shift = this.access.shift ?? NO_SHIFT;
+      this.#open[this.#openCount] = bucket;
+    }
+    this.#openCount++;
+    return bucket;
   }
 
   /**
-   * Saves buckets whose states are not reported to takes: what was given back, and what holds that have ended gave
-   * back.
+   * Fills the bucket from what is kept, and brings it to `nowUs`. True if it must be written even if nothing is paid.
    */
-  #keepOpened(nowUs: number): void {
-    const { buckets, size } = this.#working;
-    for (let i = 0; i < size; i++) {
-      const { step, kept, limit } = buckets[i] as WorkingBucket;
-      step.report(kept, limit as Limit, nowUs, this.#standing);
-      keepFor(buckets[i] as WorkingBucket, this.#standing.resetUs);
-    }
-    this.#save(nowUs);
-  }
-
-  #hasRoomForHolds(group: TakeGroup, nowUs: number): boolean {
-    for (let i = 0; i < group.size; i++) {
-      const take = takeAt(group, i);
-      take.needKeyBytes();
-      if (take.mode !== Mode.pay || !opensHold(take) || this.#access.holds.hasRoom(take)) continue;
-      // Some of them may have ended.
-      this.#working.open(take, nowUs);
-      if (!this.#access.holds.hasRoom(take)) return false;
-    }
-    return true;
-  }
-
-  #openHolds(group: TakeGroup, nowUs: number): void {
-    for (let i = 0; i < group.size; i++) {
-      const take = takeAt(group, i);
-      if (take.mode !== Mode.pay || take.limit.holdSeconds === 0) continue;
-      take.openedHold = take.paid && openHold(take, this.#access.holds, nowUs);
-    }
-  }
-
-  /** Writes the number of live holds into the peeks. */
-  #countHolds(group: TakeGroup): void {
-    for (let i = 0; i < group.size; i++) {
-      const take = takeAt(group, i);
-      if (take.mode !== Mode.peek || take.limit.holdSeconds === 0) continue;
-      const holds = this.#access.holds.of(take);
-      take.liveHolds = holds === undefined ? 0 : this.#access.holds.sizeOf(holds);
-    }
+  protected load(bucket: WorkingBucket, limit: Limit, nowUs: number): boolean {
+    if (this.access.load(bucket)) return bucket.step.advance(bucket.kept, limit, nowUs);
+    bucket.step.clear(bucket.kept, limit, nowUs);
+    return false;
   }
 
   /**
@@ -187,37 +163,39 @@ export class Settlement {
 
   /** True if the take puts its descriptor over. */
   #judgeTake(take: Take, index: number, nowUs: number): boolean {
-    const bucket = this.#working.open(take, nowUs);
+    const bucket = this.open(take, nowUs);
     this.#bucketOf[index] = bucket;
     take.paid = false;
     take.paidAtUs = 0;
     take.cappedHits = 0;
-    if (take.mode === Mode.refund || take.mode === Mode.postPaid || take.mode === Mode.settle) {
-      take.outcome = Outcome.room;
-      take.waitUs = 0;
-      if (take.mode === Mode.postPaid && this.#hasPlace(take, bucket)) {
-        if (take.limit.holdSeconds > 0) notePayment(bucket, take.limit, this.#access.holds, nowUs);
-        take.cappedHits = bucket.step.postPay(bucket.kept, take.limit, take.cost, nowUs);
-        markPaid(take, bucket, nowUs);
-      }
+    if (take.mode === Mode.pay || take.mode === Mode.peek) {
+      this.judgeCost(bucket, take, nowUs);
+      if (take.outcome !== Outcome.room) return true;
+      if (take.mode === Mode.pay && this.#hasPlace(take, bucket)) this.pay(bucket, take, nowUs);
       return false;
     }
-    bucket.step.judge(bucket.kept, take.limit, take.cost, nowUs, take);
-    if (take.outcome !== Outcome.room) {
-      if (take.limit.holdSeconds > 0) tellWait(bucket, take, this.#access.holds, nowUs);
-      return true;
-    }
-    if (take.mode === Mode.pay && this.#hasPlace(take, bucket)) {
-      if (take.limit.holdSeconds > 0) notePayment(bucket, take.limit, this.#access.holds, nowUs);
-      bucket.step.pay(bucket.kept, take.cost);
-      markPaid(take, bucket, nowUs);
-    }
+    // Its call was admitted before.
+    take.outcome = Outcome.room;
+    take.waitUs = 0;
+    if (take.mode === Mode.postPaid && this.#hasPlace(take, bucket)) this.pay(bucket, take, nowUs);
     return false;
+  }
+
+  /** Writes whether the take's cost fits, and if not, how long to wait. */
+  protected judgeCost(bucket: WorkingBucket, take: Take, nowUs: number): void {
+    bucket.step.judge(bucket.kept, take.limit, take.cost, nowUs, take);
+  }
+
+  /** Pays on the copy. */
+  protected pay(bucket: WorkingBucket, take: Take, nowUs: number): void {
+    if (take.mode === Mode.pay) bucket.step.pay(bucket.kept, take.cost);
+    else take.cappedHits = bucket.step.postPay(bucket.kept, take.limit, take.cost, nowUs);
+    markPaid(take, bucket, nowUs);
   }
 
   /** True if there is memory for the payment. If not, the take becomes unanswered. */
   #hasPlace(take: Take, bucket: WorkingBucket): boolean {
-    if (bucket.log === undefined || this.#access.hasRoomForPayment(bucket.log)) return true;
+    if (bucket.log === undefined || this.access.hasRoomForPayment(bucket.log)) return true;
     take.outcome = Outcome.unanswered;
     this.#hasUnanswered = true;
     return false;
@@ -227,56 +205,65 @@ export class Settlement {
   #undo(group: TakeGroup, start: number, end: number): void {
     for (let i = start; i < end; i++) {
       const take = takeAt(group, i);
-      const bucket = this.#bucketOf[i];
-      if (bucket === undefined || !take.paid || take.mode !== Mode.pay) continue;
+      if (!take.paid || take.mode !== Mode.pay) continue;
+      const bucket = this.#bucketAt(i);
       bucket.step.undo(bucket.kept, take.cost);
       take.paid = false;
       take.paidAtUs = 0;
     }
   }
 
-  /** Applies refunds and settlements. They come last, so that no take of the same call passes because of them. */
-  #refund(group: TakeGroup, nowUs: number): void {
-    for (let i = 0; i < group.size; i++) {
-      const take = takeAt(group, i);
-      const bucket = this.#bucketOf[i];
-      if (bucket === undefined) continue;
-      if (take.mode === Mode.refund) {
-        bucket.step.refund(bucket.kept, take.limit, take.cost, nowUs);
-        markPaid(take, bucket, nowUs);
-      } else if (take.mode === Mode.settle) {
-        take.cappedHits = settleHold(bucket, take, this.#access.holds, nowUs);
-        take.paid = true;
-      }
+  /** Applies what passes whatever the verdict. It comes last, so that no take of the same call passes because of it. */
+  protected keepAdmitted(group: TakeGroup, nowUs: number): void {
+    for (let i = 0; i < group.size; i++) this.keepOne(takeAt(group, i), this.#bucketAt(i), nowUs);
+  }
+
+  /** Applies a refund; does nothing for other takes. */
+  protected keepOne(take: Take, bucket: WorkingBucket, nowUs: number): void {
+    if (take.mode !== Mode.refund) return;
+    bucket.step.refund(bucket.kept, take.limit, take.cost, nowUs);
+    markPaid(take, bucket, nowUs);
+  }
+
+  /** Gives back `cost` of what the take has paid. */
+  protected giveBackTake(bucket: WorkingBucket, take: Take, cost: number, nowUs: number): void {
+    bucket.step.giveBack(bucket.kept, take.limit, cost, take.paidAtUs, nowUs);
+  }
+
+  #report(take: Take, bucket: WorkingBucket, nowUs: number): void {
+    bucket.step.report(bucket.kept, take.limit, nowUs, take);
+    keepFor(bucket, take.resetUs);
+  }
+
+  /** Saves buckets whose states are not reported to takes. */
+  protected saveOpened(nowUs: number): void {
+    for (let i = 0; i < this.#openCount; i++) {
+      const bucket = this.#open[i] as WorkingBucket;
+      bucket.step.report(bucket.kept, bucket.limit as Limit, nowUs, this.#standing);
+      keepFor(bucket, this.#standing.resetUs);
+    }
+    this.save(nowUs);
+  }
+
+  /** Writes the buckets of the step, which ends. */
+  protected save(nowUs: number): void {
+    for (let i = 0; i < this.#openCount; i++) this.write(this.#open[i] as WorkingBucket, nowUs);
+  }
+
+  /** Keeps the bucket as it is now. */
+  protected write(bucket: WorkingBucket, nowUs: number): void {
+    if (bucket.hasChanged) {
+      if (bucket.step.isAsNew(bucket.kept)) this.access.remove(bucket);
+      else this.access.save(bucket, nowUs + Math.min(Math.max(bucket.lifetimeUs, LIFETIME_MIN_US), WAIT_US_MAX));
+    } else if (bucket.algorithm === Algorithm.tokenBucket && bucket.used > 0) {
+      // Its lifetime was set by the rate of the last payment; a lower rate needs a longer one. Not so for windows:
+      // their length is part of the bucket key.
+      this.access.extend(bucket, nowUs + bucket.lifetimeUs);
     }
   }
 
-  #report(group: TakeGroup, nowUs: number): void {
-    for (let i = 0; i < group.size; i++) {
-      const take = takeAt(group, i);
-      const bucket = this.#bucketOf[i];
-      if (bucket === undefined) continue;
-      bucket.step.report(bucket.kept, take.limit, nowUs, take);
-      keepFor(bucket, take.resetUs);
-    }
-  }
-
-  #save(nowUs: number): void {
-    const { buckets, size } = this.#working;
-    for (let i = 0; i < size; i++) {
-      const bucket = buckets[i];
-      if (bucket === undefined || bucket.limit?.isConcurrent) continue;
-      if (!bucket.hasChanged) {
-        // Its lifetime was set by the rate of the last payment; a lower rate needs a longer one. Not so for windows:
-        // their length is part of the bucket key.
-        if (bucket.algorithm === Algorithm.tokenBucket && bucket.used > 0)
-          this.#access.extend(bucket, nowUs + bucket.lifetimeUs);
-        continue;
-      }
-      if (bucket.step.isAsNew(bucket.kept)) this.#access.remove(bucket);
-      else this.#access.save(bucket, nowUs + Math.min(Math.max(bucket.lifetimeUs, LIFETIME_MIN_US), WAIT_US_MAX));
-    }
-    this.#access.holds.endStep();
+  #bucketAt(index: number): WorkingBucket {
+    return this.#bucketOf[index] as WorkingBucket;
   }
 }
 
@@ -304,67 +291,6 @@ const STEPS: Readonly<Record<Algorithm, Step>> = {
   [Algorithm.slidingLog]: slidingLog,
   [Algorithm.calendarWindow]: calendarWindow,
 };
-
-/** The buckets of the group being settled: one per key, however many takes are on it. Reused from group to group. */
-class WorkingSet {
-  readonly #access: BucketAccess;
-  /** Pooled. The first `size` belong to the group. */
-  readonly buckets: WorkingBucket[] = [];
-  size = 0;
-
-  constructor(access: BucketAccess) {
-    this.#access = access;
-  }
-
-  /** Empties the set for the next group. */
-  reset(): void {
-    this.#access.holds.beginStep();
-    this.size = 0;
-  }
-
-  /** The bucket of the take. The first take on it loads it and brings it to `nowUs`. */
-  open(take: Take, nowUs: number): WorkingBucket {
-    take.limit.calendar?.turnTo(nowUs + (this.#access.shift ?? NO_SHIFT).us);
-    take.needKeyBytes();
-    for (let i = 0; i < this.size; i++) {
-      const bucket = this.buckets[i] as WorkingBucket;
-      if (!bucket.hasKeyOf(take)) continue;
-      if (bucket.limit !== take.limit) handOver(bucket, take.limit, nowUs);
-      return bucket;
-    }
-    return this.#load(take, nowUs);
-  }
-
-  #load(take: Take, nowUs: number): WorkingBucket {
-    const { limit } = take;
-    const bucket = this.#nextBucket();
-    bucket.useKeyOf(take);
-    bucket.algorithm = limit.algorithm;
-    bucket.step = STEPS[limit.algorithm];
-    bucket.limit = limit;
-    bucket.log = undefined;
-    if (limit.algorithm === Algorithm.slidingLog) bucket.useLog();
-    bucket.lifetimeUs = 0;
-    bucket.isChangedByTime = false;
-    bucket.place = -1;
-    if (limit.holdSeconds > 0) bucket.isChangedByTime = openWithHolds(bucket, limit, this.#access, nowUs);
-    else if (this.#access.load(bucket)) bucket.isChangedByTime = bucket.step.advance(bucket.kept, limit, nowUs);
-    else bucket.step.clear(bucket.kept, limit, nowUs);
-    bucket.markOpened();
-    return bucket;
-  }
-
-  #nextBucket(): WorkingBucket {
-    let bucket = this.buckets[this.size];
-    if (bucket === undefined) {
-      bucket = new WorkingBucket(tokenBucket);
-      bucket.state.shift = this.#access.shift ?? NO_SHIFT;
-      this.buckets[this.size] = bucket;
-    }
-    this.size++;
-    return bucket;
-  }
-}
 
 /** Prepares an open bucket for another limit: the refill so far is counted under the limit under which it passed. */
 function handOver(bucket: WorkingBucket, limit: Limit, nowUs: number): void {

@@ -10,7 +10,6 @@ import { MICROS_PER_SECOND } from "../../base/units.ts";
 import { KeyBytes, Keyed } from "../domain/key-bytes.ts";
 import { Algorithm, type Limit } from "../domain/limit.ts";
 import type { Take } from "../domain/take.ts";
-import type { HoldBook } from "./hold-book.ts";
 import { LogState } from "./log-state.ts";
 
 /** A state dated later than now by more than this, or by more than a window, is moved to now. */
@@ -101,7 +100,8 @@ export class WorkingBucket extends Keyed {
   openedUsed = 0;
   openedPrevious = 0;
   /**
-   * True if opening the bucket moved a date in the far future to now, or ended holds. The bucket is then written too.
+   * True if opening the bucket moved a date in the far future to now, or gave something back. The bucket is then
+   * written too.
    */
   isChangedByTime = false;
   /** How long the state must be kept, in microseconds from now. */
@@ -117,6 +117,20 @@ export class WorkingBucket extends Keyed {
   constructor(step: Step) {
     super(new KeyBytes(0));
     this.step = step;
+  }
+
+  /** Becomes the bucket of the take, before it is loaded. */
+  begin(take: Take, step: Step): void {
+    const { limit } = take;
+    this.useKeyOf(take);
+    this.algorithm = limit.algorithm;
+    this.step = step;
+    this.limit = limit;
+    this.log = undefined;
+    if (limit.algorithm === Algorithm.slidingLog) this.useLog();
+    this.lifetimeUs = 0;
+    this.isChangedByTime = false;
+    this.place = -1;
   }
 
   /** Gives the bucket a log, which the caller must read or clear before use. */
@@ -142,8 +156,8 @@ export class WorkingBucket extends Keyed {
   }
 
   /**
-   * True if payments or refunds changed what is used since the bucket was opened, or if opening moved its date or ended
-   * holds. Refill by time is no change, because it can be computed again.
+   * True if payments or refunds changed what is used since the bucket was opened, or if opening itself was a change.
+   * Refill by time is no change, because it can be computed again.
    */
   get hasChanged(): boolean {
     return this.isChangedByTime || this.used !== this.openedUsed || this.state.previous !== this.openedPrevious;
@@ -154,8 +168,6 @@ export class WorkingBucket extends Keyed {
 export interface BucketAccess {
   /** Of the clock by which groups are settled; absent if nobody sets it. */
   readonly shift?: Readonly<ClockShift>;
-  /** Live holds of all buckets. */
-  readonly holds: HoldBook;
   /** True if the log can be saved with one more payment than it has. */
   hasRoomForPayment(log: LogState): boolean;
   /**

@@ -29,7 +29,6 @@ export class CounterSettlement {
 
   /** Writes the answer of each take and the group's verdict, and saves what changed. */
   settle(group: TakeGroup, nowUs: number): void {
-    this.#access.holds.beginStep();
     this.#size = 0;
     const hasOver = this.#isAnyOver(group, nowUs);
     for (let i = 0; i < group.size; i++) {
@@ -100,7 +99,6 @@ export class CounterSettlement {
       if (count.state.used === 0) this.#access.remove(count);
       else this.#access.save(count, nowUs + count.lifetimeUs);
     }
-    this.#access.holds.endStep();
   }
 }
 

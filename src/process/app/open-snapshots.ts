@@ -18,7 +18,7 @@ export async function makeSnapshots(
   const { memorySnapshot: file, memorySnapshotIntervalMs: intervalMs } = settings;
   if (file === undefined || !(store instanceof MemoryStore)) return undefined;
   const { Snapshots } = await import("../../stores/memory/snapshot/snapshots.ts");
-  return new Snapshots({ buckets: store.buckets, clock, file, intervalMs, log });
+  return new Snapshots({ store, clock, file, intervalMs, log });
 }
 
 /**

@@ -5,18 +5,16 @@
 import { type ClockShift, NO_SHIFT } from "../../base/clock.ts";
 import { Reserved } from "../../base/reserved.ts";
 import { divideUp, MICROS_PER_SECOND } from "../../base/units.ts";
-import { HoldBook } from "../../engine/algorithms/hold-book.ts";
 import type { LogState } from "../../engine/algorithms/log-state.ts";
 import { NumberLists } from "../../engine/algorithms/number-lists.ts";
 import type { BucketAccess, BucketNumbers, WorkingBucket } from "../../engine/algorithms/working-bucket.ts";
 import { isHashAt, type KeyHash, readHash, writeHash } from "../../engine/domain/key-bytes.ts";
-import { Algorithm, HOLDS_PER_BUCKET_MAX } from "../../engine/domain/limit.ts";
+import { Algorithm } from "../../engine/domain/limit.ts";
 import { GROUP_WEIGHT_MAX } from "../../engine/domain/take.ts";
 
 /** Bounds of a small store; the service has its own (process/app/open-store.ts). */
 const BUCKETS_MAX_DEFAULT = 16_383;
 const LOG_BYTES_MAX_DEFAULT = 16_777_216;
-const HOLDS_MAX_DEFAULT = 2 * HOLDS_PER_BUCKET_MAX;
 
 /** Bytes of a block of a log: 31 numbers. */
 export const LOG_BLOCK_BYTES = 256;
@@ -57,11 +55,11 @@ export interface MemoryBounds {
   readonly bucketsMax?: number;
   /** Most bytes of sliding logs; a take that needs more is left unanswered. */
   readonly logBytesMax?: number;
-  /** Most live holds of all buckets. */
-  readonly holdsMax?: number;
 }
 
 interface BucketsOptions extends MemoryBounds {
+  /** Shared with what else the store keeps. Default: memory of its own. */
+  readonly memory?: Reserved;
   /** Gets the number of buckets that had not expired when they were dropped for lack of room. */
   readonly onEvicted: (buckets: number) => void;
   readonly shift?: Readonly<ClockShift> | undefined;
@@ -69,9 +67,6 @@ interface BucketsOptions extends MemoryBounds {
 
 /** Buckets by key. */
 export class Buckets implements BucketAccess {
-  readonly holds: HoldBook;
-  /** Bytes that buckets, logs and holds take if every bound is reached. */
-  readonly bytesMax: number;
   readonly shift: Readonly<ClockShift>;
   readonly #bucketsMax: number;
   readonly #logBlocksMax: number;
@@ -99,9 +94,9 @@ export class Buckets implements BucketAccess {
 
   /** Throws RangeError if the system does not give so many addresses. */
   constructor({
+    memory = new Reserved(),
     bucketsMax = BUCKETS_MAX_DEFAULT,
     logBytesMax = LOG_BYTES_MAX_DEFAULT,
-    holdsMax = HOLDS_MAX_DEFAULT,
     onEvicted,
     shift = NO_SHIFT,
   }: BucketsOptions) {
@@ -109,13 +104,10 @@ export class Buckets implements BucketAccess {
     this.#bucketsMax = bucketsMax;
     this.#onEvicted = onEvicted;
     this.#logBlocksMax = Math.floor(logBytesMax / LOG_BLOCK_BYTES);
-    const memory = new Reserved();
     this.#chains = memory.words(2 ** Math.ceil(Math.log2(bucketsMax + 1)));
     this.#numbers = memory.numbers(((bucketsMax + 1) * RECORD_WORDS) / 2);
     this.#words = new Int32Array(this.#numbers.buffer, this.#numbers.byteOffset, 2 * this.#numbers.length);
     this.#logs = new NumberLists(memory, this.#logBlocksMax + SPARE_BLOCKS, LOG_BLOCK_BYTES);
-    this.holds = new HoldBook(holdsMax, memory);
-    this.bytesMax = memory.total;
   }
 
   /** Bytes of records and logs, free places between them included. */
@@ -203,9 +195,8 @@ export class Buckets implements BucketAccess {
     return this.#logs.used + this.#logs.blocksOf(length) <= this.#logBlocksMax;
   }
 
-  /** Forgets all buckets, logs and holds. */
+  /** Forgets all buckets and logs. */
   clear(): void {
-    this.holds.clear();
     this.#logs.clear();
     for (let at = 1; at <= this.#made; at++) {
       const record = recordAt(at);

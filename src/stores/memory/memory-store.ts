@@ -2,10 +2,14 @@
 // process, unless snapshot/ keeps a copy in a file.
 
 import type { Clock } from "../../base/clock.ts";
+import { Reserved } from "../../base/reserved.ts";
 import { divideDown, MICROS_PER_SECOND } from "../../base/units.ts";
+import { HeldSettlement } from "../../engine/algorithms/held-settlement.ts";
+import { HoldBook } from "../../engine/algorithms/hold-book.ts";
 import { Settlement } from "../../engine/algorithms/settlement.ts";
 import { CounterSettlement } from "../../engine/counters/counter-settlement.ts";
 import { newHash } from "../../engine/domain/key-bytes.ts";
+import { HOLDS_PER_BUCKET_MAX } from "../../engine/domain/limit.ts";
 import type { LocalStore } from "../../engine/domain/store.ts";
 import { type Take, type TakeGroup, Verdict } from "../../engine/domain/take.ts";
 import { SILENT_STORE_OBSERVER, type StoreObserver } from "../store-observer.ts";
@@ -22,8 +26,13 @@ const RECORDS_PER_SWEEP = 8_192;
 const KEPT_US = 86_400 * MICROS_PER_SECOND;
 const KEPT_LONGER_S = 3_600;
 
+/** Bounds of a small store; the service has its own (process/app/open-store.ts). */
+const HOLDS_MAX_DEFAULT = 2 * HOLDS_PER_BUCKET_MAX;
+
 /** What a memory store is made of. */
 export interface MemoryStoreOptions extends MemoryBounds {
+  /** Most live holds of all buckets. */
+  readonly holdsMax?: number;
   readonly clock: Clock;
   readonly observer?: StoreObserver;
 }
@@ -36,17 +45,31 @@ export class MemoryStore implements LocalStore {
   readonly #clock: Clock;
   readonly #observer: StoreObserver;
   readonly #settlement: Settlement;
+  readonly #held: HeldSettlement;
   readonly #counters: CounterSettlement;
   #sweeping: NodeJS.Timeout | undefined = undefined;
   readonly #ended = newHash();
 
   readonly buckets: Buckets;
+  readonly holds: HoldBook;
+  /** Bytes that buckets, logs and holds take if every bound is reached. */
+  readonly bytesMax: number;
 
-  constructor({ clock, observer = SILENT_STORE_OBSERVER, ...bounds }: MemoryStoreOptions) {
+  constructor(options: MemoryStoreOptions) {
+    const { clock, observer = SILENT_STORE_OBSERVER, holdsMax = HOLDS_MAX_DEFAULT, ...bounds } = options;
+    const memory = new Reserved();
     this.#clock = clock;
     this.#observer = observer;
-    this.buckets = new Buckets({ ...bounds, onEvicted: (buckets) => observer.evicted(buckets), shift: clock.shift });
+    this.buckets = new Buckets({
+      ...bounds,
+      memory,
+      onEvicted: (buckets) => observer.evicted(buckets),
+      shift: clock.shift,
+    });
+    this.holds = new HoldBook(holdsMax, memory);
+    this.bytesMax = memory.total;
     this.#settlement = new Settlement(this.buckets);
+    this.#held = new HeldSettlement(this.buckets, this.holds);
     this.#counters = new CounterSettlement(this.buckets);
   }
 
@@ -63,27 +86,39 @@ export class MemoryStore implements LocalStore {
   /** Settles the group at once; always returns true. It has counters or other limits, never both. */
   take(group: TakeGroup): boolean {
     needKeys(group);
-    (group.takes[0]?.limit.isCounter ? this.#counters : this.#settlement).settle(group, this.#now());
-    if (group.takesWithHolds > 0) this.#endHolds();
+    const nowUs = this.#now();
+    if (group.takesWithHolds > 0) this.#takeHeld(group, nowUs);
+    else (group.takes[0]?.limit.isCounter ? this.#counters : this.#settlement).settle(group, nowUs);
     if (group.failure !== undefined && group.verdict === Verdict.failed) this.#observer.failed(group.failure);
     if (this.#sweeping === undefined) this.#startSweeping();
     return true;
   }
 
+  #takeHeld(group: TakeGroup, nowUs: number): void {
+    this.#held.settle(group, nowUs);
+    this.#endHolds();
+  }
+
   giveBack(group: TakeGroup): void {
     needKeys(group);
-    const takes = this.#settlement.giveBack(group, this.#now());
+    const takes = this.#held.giveBack(group, this.#now());
     if (takes > 0) this.#observer.gaveBack(takes);
   }
 
   forget(take: Take): void {
     take.needKeyBytes();
-    this.#settlement.forget(take, this.#now());
+    this.#held.forget(take, this.#now());
   }
 
   knowsHold(take: Take): boolean {
     take.needKeyBytes();
-    return this.buckets.holds.knows(take, take.holdId, this.#now());
+    return this.holds.knows(take, take.holdId, this.#now());
+  }
+
+  /** Forgets all buckets and holds. */
+  clear(): void {
+    this.buckets.clear();
+    this.holds.clear();
   }
 
   close(): Promise<void> {
@@ -118,7 +153,7 @@ export class MemoryStore implements LocalStore {
     this.#now();
     this.buckets.sweep(RECORDS_PER_SWEEP, this.buckets.endedS);
     this.#endHolds();
-    if (this.buckets.count > 0 || this.buckets.holds.liveCount > 0) return;
+    if (this.buckets.count > 0 || this.holds.liveCount > 0) return;
     clearInterval(this.#sweeping);
     this.#sweeping = undefined;
   }
@@ -126,8 +161,8 @@ export class MemoryStore implements LocalStore {
   /** Ends holds that have ended in one more bucket, so that holds also end where no call asks. */
   #endHolds(): void {
     const nowUs = this.#now();
-    const limit = this.buckets.holds.nextEnded(nowUs, this.#ended);
-    if (limit !== undefined) this.#settlement.endHolds(this.#ended, limit, nowUs);
+    const limit = this.holds.nextEnded(nowUs, this.#ended);
+    if (limit !== undefined) this.#held.endHolds(this.#ended, limit, nowUs);
   }
 }
 

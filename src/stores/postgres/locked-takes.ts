@@ -4,7 +4,7 @@
 // takes that became too late meanwhile are not written.
 
 import type { Clock } from "../../base/clock.ts";
-import { Settlement } from "../../engine/algorithms/settlement.ts";
+import { HeldSettlement } from "../../engine/algorithms/held-settlement.ts";
 import { CounterSettlement } from "../../engine/counters/counter-settlement.ts";
 import { keyedOf } from "../../engine/domain/key-bytes.ts";
 import { copyQuestion, Mode, Outcome, type Take, TakeGroup, Verdict } from "../../engine/domain/take.ts";
@@ -114,7 +114,7 @@ export class BatchSettlement {
   readonly #latestOf: (batched: BatchedGroup) => number;
   readonly #injectedTime: Clock | undefined;
   readonly #rows = new LockedRows();
-  readonly #settlement = new Settlement(this.#rows);
+  readonly #settlement = new HeldSettlement(this.#rows, this.#rows.holds);
   readonly #counters = new CounterSettlement(this.#rows);
   readonly #group = new TakeGroup();
 

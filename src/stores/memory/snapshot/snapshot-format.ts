@@ -19,6 +19,7 @@ import { ID_BYTES_MAX } from "../../../engine/algorithms/hold-tables.ts";
 import { LogState } from "../../../engine/algorithms/log-state.ts";
 import { hashKeyInUse, type KeyHash, newHash, useHashKey } from "../../../engine/domain/key-bytes.ts";
 import type { BucketRecord, Buckets } from "../buckets.ts";
+import type { MemoryStore } from "../memory-store.ts";
 import { entriesToKeep } from "./snapshot-entries.ts";
 
 /** Kinds of entries, their first number. Another kind needs another version (snapshot-entries.ts). */
@@ -38,10 +39,10 @@ const AFTER_BUCKET = 9;
 const newRecord = (): BucketRecord => ({ ...newHash(), atUs: 0, used: 0, previous: 0, expiresS: 0, log: 0 });
 
 /** Yields the entries of all that has not ended by `nowUs`, some at a time. Takes may come in between. */
-export function* writeSnapshot(buckets: Buckets, nowUs: number): Generator<Entry[], void, void> {
+export function* writeSnapshot(store: MemoryStore, nowUs: number): Generator<Entry[], void, void> {
   yield [[Kind.begin, nowUs, ...hashKeyInUse()]];
-  yield* recordEntries(buckets, nowUs);
-  yield* holdEntries(buckets, nowUs);
+  yield* recordEntries(store.buckets, nowUs);
+  yield* holdEntries(store, nowUs);
 }
 
 const hashOf = ({ keyHash, keyHash1, keyHash2, keyHash3 }: KeyHash) => [
@@ -90,8 +91,8 @@ function* recordEntries(buckets: Buckets, nowUs: number): Generator<Entry[], voi
 }
 
 /** The settled ids and the buckets with holds. */
-function* holdEntries(buckets: Buckets, nowUs: number): Generator<Entry[], void, void> {
-  const { holds: book } = buckets;
+function* holdEntries(store: MemoryStore, nowUs: number): Generator<Entry[], void, void> {
+  const { holds: book } = store;
   const nowS = divideDown(nowUs, MICROS_PER_SECOND);
   const record = newRecord();
   for (let row = 1; row <= book.settledMade; row++) {
@@ -99,7 +100,7 @@ function* holdEntries(buckets: Buckets, nowUs: number): Generator<Entry[], void,
     yield settled === undefined || settled.forgetAtUs <= nowUs ? [] : [settledEntry(record, settled)];
   }
   for (let row = 1; row <= book.bucketsMade; row++) {
-    yield book.isBucketAt(row, record) ? heldEntry(buckets, nowS, record) : [];
+    yield book.isBucketAt(row, record) ? heldEntry(store, nowS, record) : [];
   }
 }
 
@@ -113,8 +114,7 @@ function settledEntry(hash: KeyHash, { id, forgetAtUs }: { readonly id: string; 
  * None, if the bucket has lost its holds. One moment of thousands of holds in a step, so all goes straight into one
  * array.
  */
-function heldEntry(buckets: Buckets, nowS: number, record: BucketRecord): Entry[] {
-  const { holds: book } = buckets;
+function heldEntry({ buckets, holds: book }: MemoryStore, nowS: number, record: BucketRecord): Entry[] {
   book.beginStep();
   const holds = book.of(record);
   if (holds === undefined) return [];
@@ -147,37 +147,37 @@ export interface ReadSnapshot {
 }
 
 /**
- * Reads all that has not ended by `nowUs` into empty buckets, in turns. If `blocks` throws, what is in them is not to
- * be used.
+ * Reads all that has not ended by `nowUs` into an empty store, in turns. If `blocks` throws, what is in it is not to be
+ * used.
  */
 export async function readSnapshot(
   blocks: AsyncIterable<Float64Array>,
-  buckets: Buckets,
+  store: MemoryStore,
   nowUs: number,
 ): Promise<ReadSnapshot> {
-  const reader = new SnapshotReader(buckets, nowUs);
+  const reader = new SnapshotReader(store, nowUs);
   for await (const block of blocks) await runInTurns(reader.take(block));
   return reader.read;
 }
 
 class SnapshotReader {
   readonly read: ReadSnapshot = { beganAtUs: 0, hashKey: hashKeyInUse(), kept: 0, ended: 0, withoutRoom: 0 };
-  readonly #buckets: Buckets;
+  readonly #store: MemoryStore;
   readonly #nowUs: number;
   readonly #nowS: number;
   readonly #log = new LogState();
 
-  constructor(buckets: Buckets, nowUs: number) {
-    this.#buckets = buckets;
+  constructor(store: MemoryStore, nowUs: number) {
+    this.#store = store;
     this.#nowUs = nowUs;
     this.#nowS = divideDown(nowUs, MICROS_PER_SECOND);
-    buckets.nowS = this.#nowS;
+    store.buckets.nowS = this.#nowS;
   }
 
   *take(block: Float64Array): LongWork<void> {
     let taken = 0;
     for (const entry of entriesToKeep(block)) {
-      if (entry[0] === Kind.holds) yield* takeHolds(this.#buckets, entry, this.#nowS);
+      if (entry[0] === Kind.holds) yield* takeHolds(this.#store, entry, this.#nowS);
       else this.#take(entry);
       if (++taken % RECORDS_PER_STEP === 0) yield;
     }
@@ -197,14 +197,15 @@ class SnapshotReader {
     } else {
       const forgetAtUs = entry[AFTER_HASH] as number;
       const id = idIn(entry, AFTER_HASH + 1);
-      if (forgetAtUs > this.#nowUs) this.#buckets.holds.noteSettled(bucketIn(entry), id, this.#nowUs, forgetAtUs);
+      if (forgetAtUs > this.#nowUs) this.#store.holds.noteSettled(bucketIn(entry), id, this.#nowUs, forgetAtUs);
     }
   }
 
   #keep(record: BucketRecord, log: LogState | undefined): void {
+    const { buckets } = this.#store;
     if (record.expiresS <= this.#nowS) this.read.ended++;
-    else if (log === undefined || this.#buckets.hasRoomForLog(log)) {
-      this.#buckets.writeRecord(record, log);
+    else if (log === undefined || buckets.hasRoomForLog(log)) {
+      buckets.writeRecord(record, log);
       this.read.kept++;
     } else this.read.withoutRoom++;
   }
@@ -240,13 +241,12 @@ function idIn(entry: Float64Array, at: number): string {
   return id;
 }
 
-function* takeHolds(buckets: Buckets, entry: Float64Array, nowS: number): LongWork<void> {
+function* takeHolds({ buckets, holds: book }: MemoryStore, entry: Float64Array, nowS: number): LongWork<void> {
   const record = bucketIn(entry);
   const limit = [...entry.subarray(AFTER_BUCKET, AFTER_BUCKET + LIMIT_NUMBERS)] as unknown as LimitNumbers;
   const lowsAt = AFTER_BUCKET + LIMIT_NUMBERS;
   let at = lowsAt + 1 + (entry[lowsAt] as number);
   const lows = [...entry.subarray(lowsAt + 1, at)];
-  const book = buckets.holds;
   // What the entry of the bucket alone says is of another moment.
   buckets.removeKey(record);
   book.beginStep();

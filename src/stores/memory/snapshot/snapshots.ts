@@ -9,7 +9,7 @@ import { inTurns } from "../../../base/long-work.ts";
 import { errorMessage } from "../../../base/thrown.ts";
 import { MICROS_PER_SECOND } from "../../../base/units.ts";
 import { waitAtMost } from "../../../base/wait-at-most.ts";
-import type { Buckets } from "../buckets.ts";
+import type { MemoryStore } from "../memory-store.ts";
 import { blocksOf, piecesOf } from "./snapshot-entries.ts";
 import { hasFile, readSnapshotFile, replaceSnapshotFile, setSnapshotAside } from "./snapshot-file.ts";
 import { type ReadSnapshot, readSnapshot, writeSnapshot } from "./snapshot-format.ts";
@@ -21,7 +21,7 @@ import { LockHeldError, SnapshotLock } from "./snapshot-lock.ts";
 const GIVEN_UP_MS_MAX = 1_000;
 
 interface SnapshotsOptions {
-  readonly buckets: Buckets;
+  readonly store: MemoryStore;
   readonly clock: Clock;
   readonly file: string;
   readonly intervalMs: number;
@@ -148,18 +148,18 @@ export class Snapshots {
   }
 
   async #read(): Promise<void> {
-    const { clock, file, buckets } = this.#options;
+    const { clock, file, store } = this.#options;
     if (!(await hasFile(file))) return;
     const startUs = clock.nowUs();
     try {
       await readSnapshotFile(file, async (read, { bytes, mark }) => {
-        const done = await readSnapshot(blocksOf(read), buckets, startUs);
+        const done = await readSnapshot(blocksOf(read), store, startUs);
         this.#mark = mark;
         this.#tellRead(bytes, done, startUs);
       });
     } catch (error) {
       // Half of it may be there.
-      buckets.clear();
+      store.clear();
       await this.#setAside(errorMessage(error));
     }
   }
@@ -194,13 +194,13 @@ export class Snapshots {
   }
 
   async #write(): Promise<void> {
-    const { clock, log, file, buckets } = this.#options;
+    const { clock, log, file, store } = this.#options;
     this.#givingUp = new AbortController();
     const { signal } = this.#givingUp;
     const startUs = clock.nowUs();
     try {
       await this.#needLock();
-      const entries = until(signal, inTurns(writeSnapshot(buckets, startUs)));
+      const entries = until(signal, inTurns(writeSnapshot(store, startUs)));
       const { bytes, mark } = await replaceSnapshotFile(file, this.#mark, piecesOf(entries));
       const seconds = (clock.nowUs() - startUs) / MICROS_PER_SECOND;
       this.#mark = mark;

@@ -1,7 +1,6 @@
 // What a settlement reads and writes. What it answers is in the contract suites and in the properties of groups.
 
 import { describe, expect, test } from "vitest";
-import { HoldBook } from "../../../../src/engine/algorithms/hold-book.ts";
 import { Settlement } from "../../../../src/engine/algorithms/settlement.ts";
 import type { BucketAccess, WorkingBucket } from "../../../../src/engine/algorithms/working-bucket.ts";
 import { Algorithm, type Limit } from "../../../../src/engine/domain/limit.ts";
@@ -15,7 +14,6 @@ const YEAR_US = 31_536_000 * 1_000_000;
 /** Writes down what it is asked for; keeps nothing but what it is given. */
 class RecordingAccess implements BucketAccess {
   readonly hasRoomForPayment = () => true;
-  readonly holds = new HoldBook();
   readonly calls: string[] = [];
   readonly expiries: number[] = [];
   readonly extensions: number[] = [];
