@@ -1,6 +1,6 @@
 // The end of a take in memory, as benches of the store write it.
 
-const NEVER = { settled: () => undefined };
+const NEVER = { answered: () => undefined };
 
 /** Ends the key that was written into the group's bytes from `at` on, and pays one hit, or does what `mode` says with it. */
 export function payHit(store, group, take, at, mode = 0) {

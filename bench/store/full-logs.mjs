@@ -84,7 +84,7 @@ function logsPerCall() {
     take.bucketKey = `log${takes}`;
     take.keyHash = hashBucketKey(take.bucketKey);
     if (!batch.hasRoomFor(group)) return takes;
-    batch.add(group, { settled: () => undefined });
+    batch.add(group, { answered: () => undefined });
   }
 }
 

@@ -76,7 +76,7 @@ function clientOf(stores, limit, callsSent, mode = Mode.pay) {
           if (verdict === Verdict.failed) reject(failure);
           else resolve(verdict === Verdict.allowed);
         };
-        if (store.take(group, { settled })) settled();
+        if (store.take(group, { answered: settled })) settled();
       });
     },
     callsSent,

@@ -24,7 +24,7 @@ const ENDING_ROUNDS = 50;
 const ENDING_KEYS = 20;
 const ENDING_HOLDS = 150;
 const clock = { us: Date.UTC(2026, 0, 1) * 1000, nowUs: () => clock.us };
-const never = { settled: () => undefined };
+const never = { answered: () => undefined };
 const PLAIN = {
   algorithm: 0,
   amount: 4_000_000_000,

@@ -72,7 +72,7 @@ async function run(store, limit, name) {
               if (performance.now() >= endMs) return resolve();
               if (
                 !ask(group, {
-                  settled: () => {
+                  answered: () => {
                     count(group);
                     next();
                   },

@@ -43,7 +43,7 @@ const take = () =>
     const one = group.add(limit);
     one.bucketKey = bucketKey;
     one.keyHash = keyHash;
-    if (store.take(group, { settled: resolve })) resolve();
+    if (store.take(group, { answered: resolve })) resolve();
   });
 
 const endOfTurn = globalThis.setImmediate;

@@ -103,7 +103,7 @@ async function micros(groups) {
 
 async function take(groups) {
   const settled = groups.map(
-    (group) => new Promise((resolve) => (store.take(group, { settled: resolve }) ? resolve() : undefined)),
+    (group) => new Promise((resolve) => (store.take(group, { answered: resolve }) ? resolve() : undefined)),
   );
   await Promise.all(settled);
   const failed = groups.find(({ verdict }) => verdict !== Verdict.allowed);

@@ -45,7 +45,7 @@ const SHAPES = [
   ...[1, 16].map((calls) => ({ name: "three counters", calls, limits: [COUNTER, COUNTER, COUNTER], modes: ["pay"] })),
 ].filter(({ name }) => name.includes(values.only));
 const TIMES = { latestOf: () => 0, bucketTimeUs: () => Date.now() * 1_000 };
-const NOBODY = { settled: () => undefined };
+const NOBODY = { answered: () => undefined };
 
 const redis = await startRedis();
 const client = new Redis(redis.port, "127.0.0.1");

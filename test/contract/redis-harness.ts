@@ -48,7 +48,7 @@ export function harnessOver(store: Store, clock: ManualClock, keyPrefix: string)
   closedWithTest(store);
   const settle = async (group: TakeGroup) => {
     await new Promise<void>((resolve) => {
-      if (store.take(group, { settled: () => resolve() })) resolve();
+      if (store.take(group, { answered: () => resolve() })) resolve();
     });
     if (group.failure !== undefined) throw group.failure;
   };

@@ -90,7 +90,7 @@ export async function settleWithCounters(harness: StoreHarness, group: TakeGroup
   const store: Store = {
     take(part, then) {
       const { generation } = part;
-      void harness.settle(part).then(() => then.settled(part, generation));
+      void harness.settle(part).then(() => then.answered(part, generation));
       return false;
     },
     giveBack: (part) => void harness.giveBack(part),
@@ -98,7 +98,7 @@ export async function settleWithCounters(harness: StoreHarness, group: TakeGroup
   };
   const all = new CountersFirst(store, store, { stopsAtOver });
   await new Promise<void>((resolve) => {
-    if (all.take(group, { settled: () => resolve() })) resolve();
+    if (all.take(group, { answered: () => resolve() })) resolve();
   });
 }
 

@@ -30,7 +30,7 @@ function syncHarness(): StoreHarness {
   return {
     ...behind,
     store,
-    settle: async (group) => withLeased(group, () => store.take(group, { settled: () => undefined })),
+    settle: async (group) => withLeased(group, () => store.take(group, { answered: () => undefined })),
     giveBack: async (group) => withLeased(group, () => store.giveBack(group)),
   };
 }

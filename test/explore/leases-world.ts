@@ -4,7 +4,7 @@
 
 import type { Clock } from "../../src/base/clock.ts";
 import { type Limit, Sync } from "../../src/engine/domain/limit.ts";
-import type { SettleListener, Store } from "../../src/engine/domain/store.ts";
+import type { Store, TakeListener } from "../../src/engine/domain/store.ts";
 import type { Take, TakeGroup } from "../../src/engine/domain/take.ts";
 import { makeLimit } from "../support/builders.ts";
 import type { Load } from "./code.ts";
@@ -205,7 +205,7 @@ class LeasesWorld implements World {
       )
         this.#wrong = "a payment of one window was granted in the next";
     };
-    if (process.store.take(group, { settled })) settled();
+    if (process.store.take(group, { answered: settled })) settled();
   }
 
   #giveBack(process: Process): void {
@@ -219,7 +219,7 @@ class LeasesWorld implements World {
   }
 
   /** As the store on a server does it: what is answered after the deadline is given back. */
-  #send(process: Process, group: TakeGroup, then: SettleListener): boolean {
+  #send(process: Process, group: TakeGroup, then: TakeListener): boolean {
     const sent = this.#copy(group);
     const { generation } = group;
     const cost = group.takes[0]?.cost ?? 0;
@@ -229,7 +229,7 @@ class LeasesWorld implements World {
       if (process.isDead || isAnswered) return;
       isAnswered = true;
       group.verdict = this.#code.Verdict.failed;
-      then.settled(group, generation);
+      then.answered(group, generation);
     };
     const answer = () => {
       if (process.isDead) return;
@@ -238,7 +238,7 @@ class LeasesWorld implements World {
       this.#code.copyAnswer(sent.takes[0] as Take, group.takes[0] as Take);
       group.verdict = sent.verdict;
       group.source = sent.source;
-      then.settled(group, generation);
+      then.answered(group, generation);
     };
     const arrive = () => {
       this.#server.take(sent, this.#nowUs);

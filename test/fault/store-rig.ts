@@ -90,7 +90,7 @@ export function groupOn(bucketKeys: string | readonly string[], limit: Limit = L
 /** Takes, and resolves with the group once it is settled. */
 export async function settle(store: Pick<Store, "take">, group: TakeGroup): Promise<TakeGroup> {
   await new Promise<void>((resolve) => {
-    if (store.take(group, { settled: () => resolve() })) resolve();
+    if (store.take(group, { answered: () => resolve() })) resolve();
   });
   return group;
 }
@@ -150,7 +150,7 @@ export class Load {
       if (group.takes[0]?.paid === true) this.paid.set(key, (this.paid.get(key) ?? 0) + 1);
     };
     this.sent++;
-    if (this.#store.take(group, { settled })) settled();
+    if (this.#store.take(group, { answered: settled })) settled();
   }
 }
 

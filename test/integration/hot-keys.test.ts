@@ -72,7 +72,7 @@ async function hammer(limit: Limit, by = stores): Promise<Counts & { elapsedS: n
       group.reset();
       fillGroup(group, [{ limit, identity: `hot:${limit.policy.sync}:${limit.algorithm}` }], "", false);
       await new Promise<void>((resolve) => {
-        if (store.take(group, { settled: () => resolve() })) setImmediate(resolve);
+        if (store.take(group, { answered: () => resolve() })) setImmediate(resolve);
       });
       counts.takes++;
       if (group.verdict === Verdict.allowed) counts.granted++;

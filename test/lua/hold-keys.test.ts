@@ -45,7 +45,7 @@ async function ask(asked: readonly Asked[], timeUs = 0): Promise<Answered> {
     Object.assign(take, { bucketKey: key, descriptor: i, mode, cost, holdId });
   }
   const batch = new RedisBatch();
-  batch.add(group, { settled: () => undefined });
+  batch.add(group, { answered: () => undefined });
   const args = batch
     .encode(timeUs, { latestOf: () => 0, bucketTimeUs: () => timeUs })
     .map((text) => Buffer.from(text, "latin1"));

@@ -133,7 +133,7 @@ test("no batch weighs more than GROUP_WEIGHT_MAX with its give-backs, and all of
           take.bucketKey = `k${i}`;
           take.cost = 1;
         }
-        intake.take(group, { settled: () => undefined });
+        intake.take(group, { answered: () => undefined });
         if (endsTurn) await vi.runAllTimersAsync();
       }
       await vi.runAllTimersAsync();

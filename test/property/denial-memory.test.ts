@@ -11,7 +11,7 @@ import { ManualClock } from "../support/manual-clock.ts";
 import { runs } from "../support/runs.ts";
 import { type History, type HistoryShape, histories, limitOf, withPriorities } from "./histories.ts";
 import { ReferenceStore } from "./reference-store.ts";
-import { answerOf, asksOf, type GroupAnswer, MUST_SETTLE_AT_ONCE } from "./replay.ts";
+import { answerOf, asksOf, type GroupAnswer, MUST_ANSWER_AT_ONCE } from "./replay.ts";
 
 const SHAPE = {
   limitsMax: 3,
@@ -69,7 +69,7 @@ function playBoth(history: History, processes: number): { told: Told[]; plain: T
     ] as const) {
       group.reset();
       fillGroup(group, asksOf(step, limits), "", step.hasSpareQuota);
-      asked.take(group, MUST_SETTLE_AT_ONCE);
+      asked.take(group, MUST_ANSWER_AT_ONCE);
       answers.push({ ...answerOf(group), source: group.source });
       if (step.isGivenBack) asked.giveBack(group);
     }
@@ -158,7 +158,7 @@ describe("denial memory", () => {
         const ask = (store: DenialMemory, mode: Mode, cost: number) => {
           const group = new TakeGroup();
           fillGroup(group, [{ limit, mode, cost }], "", false);
-          store.take(group, MUST_SETTLE_AT_ONCE);
+          store.take(group, MUST_ANSWER_AT_ONCE);
           return group;
         };
         ask(one, Mode.pay, 5);

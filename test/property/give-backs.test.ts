@@ -104,7 +104,7 @@ class Rig {
   #take(slot: number): void {
     const group = new TakeGroup();
     group.add(limit).bucketKey = `k${slot}`;
-    this.intake.take(group, { settled: () => undefined }, slot);
+    this.intake.take(group, { answered: () => undefined }, slot);
   }
 
   #setUp(isUp: boolean): void {

@@ -42,7 +42,7 @@ class World {
     const settled = () => {
       call.answers++;
     };
-    if (this.intake.take(group, { settled }, queue)) settled();
+    if (this.intake.take(group, { answered: settled }, queue)) settled();
     return group;
   }
 

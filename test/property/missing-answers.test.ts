@@ -4,7 +4,7 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { StoreError } from "../../src/base/errors.ts";
-import type { SettleListener, Store } from "../../src/engine/domain/store.ts";
+import type { Store, TakeListener } from "../../src/engine/domain/store.ts";
 import { copyQuestion, Mode, TakeGroup } from "../../src/engine/domain/take.ts";
 import { DenialMemory } from "../../src/stores/denials/denial-memory.ts";
 import { SeveralStores } from "../../src/stores/sharded/sharded-calls.ts";
@@ -138,7 +138,7 @@ class Oracle {
 class Shard extends ScriptedStore {
   readonly #peeks = new Map<string, TakeGroup>();
 
-  override take(group: TakeGroup, then: SettleListener): boolean {
+  override take(group: TakeGroup, then: TakeListener): boolean {
     for (const take of group.takes.slice(0, group.size)) {
       const peek = new TakeGroup();
       copyQuestion(take, peek).mode = Mode.peek;
@@ -151,7 +151,7 @@ class Shard extends ScriptedStore {
   used(path: string, limit: Numbers): number {
     const peek = this.#peeks.get(`${path}#${nameOf(limit)}`);
     if (peek === undefined) return 0;
-    super.take(peek, { settled: () => undefined });
+    super.take(peek, { answered: () => undefined });
     return limit.amount - (peek.takes[0]?.remaining ?? 0);
   }
 }

@@ -105,7 +105,7 @@ class Rig {
       one.answers++;
       one.answeredUs = this.clock.nowUs();
     };
-    if (this.intake.take(group, { settled })) settled();
+    if (this.intake.take(group, { answered: settled })) settled();
   }
 
   async pass(ms: number): Promise<void> {

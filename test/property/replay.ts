@@ -66,7 +66,7 @@ export function replayAtOnce(store: Store, clock: ManualClock, history: History)
     const group = new TakeGroup();
     settled.push(group);
     fillGroup(group, asksOf(step, limits), "", step.hasSpareQuota);
-    store.take(group, MUST_SETTLE_AT_ONCE);
+    store.take(group, MUST_ANSWER_AT_ONCE);
     const answer = answerOf(group);
     if (step.isGivenBack) store.giveBack(group);
     for (const due of dueAt(history, at)) store.giveBack(settled[due] as TakeGroup);
@@ -86,9 +86,9 @@ export function replayOnReference(history: History): GroupAnswer[] {
 }
 
 /** Who waits for nothing. */
-export const MUST_SETTLE_AT_ONCE = {
-  settled: () => {
-    throw new Error("expected a store that settles before `take` returns");
+export const MUST_ANSWER_AT_ONCE = {
+  answered: () => {
+    throw new Error("expected a store that answers before `take` returns");
   },
 };
 

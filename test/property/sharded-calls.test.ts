@@ -6,7 +6,7 @@ import { describe, expect, test } from "vitest";
 import { StoreError } from "../../src/base/errors.ts";
 import { hashBucketKey } from "../../src/engine/domain/key-bytes.ts";
 import { Algorithm } from "../../src/engine/domain/limit.ts";
-import type { SettleListener, Store } from "../../src/engine/domain/store.ts";
+import type { Store, TakeListener } from "../../src/engine/domain/store.ts";
 import { Mode, type Take, type TakeGroup, Verdict } from "../../src/engine/domain/take.ts";
 import { DenialMemory } from "../../src/stores/denials/denial-memory.ts";
 import { SeveralStores, ShardedCalls } from "../../src/stores/sharded/sharded-calls.ts";
@@ -18,7 +18,7 @@ import { ScriptedStore } from "../support/scripted-store.ts";
 import { type History, limitOf } from "./histories.ts";
 import { gistsOf, historiesOnShards, TAKES_MAX } from "./histories-on-shards.ts";
 import { ReferenceStore } from "./reference-store.ts";
-import { answerOf, type GroupAnswer, MUST_SETTLE_AT_ONCE, replayAtOnce } from "./replay.ts";
+import { answerOf, type GroupAnswer, MUST_ANSWER_AT_ONCE, replayAtOnce } from "./replay.ts";
 
 const SHARDS = 3;
 /** All buckets of an identity lie in one shard. */
@@ -36,7 +36,7 @@ function standings(history: History, store: Store): GroupAnswer[] {
   return history.limits.flatMap((numbers) =>
     ["0", "1", "2", "3"].map((identity) => {
       const group = groupOf([{ limit: limitOf(numbers), identity, mode: Mode.peek }], "");
-      store.take(group, MUST_SETTLE_AT_ONCE);
+      store.take(group, MUST_ANSWER_AT_ONCE);
       return answerOf(group);
     }),
   );
@@ -66,7 +66,7 @@ function apart(store: ReferenceStore): Store {
     takeAt: (_, group) => store.take(group),
     giveBackAt: (_, group) => giveBack(group),
   });
-  const take = (group: TakeGroup, then: SettleListener) => calls.takeBy(Number.POSITIVE_INFINITY, group, then);
+  const take = (group: TakeGroup, then: TakeListener) => calls.takeBy(Number.POSITIVE_INFINITY, group, then);
   return { take, giveBack } as Store;
 }
 
@@ -98,7 +98,7 @@ function twoShards() {
   const store = new SeveralStores(shards, (take) => shardOf(take) % 2);
   const ask = (asks: readonly Ask[], hasSpareQuota = false): TakeGroup => {
     const group = groupOf(asks, "", hasSpareQuota);
-    store.take(group, MUST_SETTLE_AT_ONCE);
+    store.take(group, MUST_ANSWER_AT_ONCE);
     return group;
   };
   const left = (identity: string) => ask([{ limit: bucket, identity, mode: Mode.peek }]).takes[0]?.remaining;
@@ -155,10 +155,10 @@ test("a refusal for what another call held for a moment is not remembered", () =
     ],
     "",
   );
-  expect(memory.take(holding, { settled: () => undefined })).toBe(false);
+  expect(memory.take(holding, { answered: () => undefined })).toBe(false);
   const askFor = () => {
     const group = groupOf([{ limit: bucket, identity: "0" }], "");
-    memory.take(group, MUST_SETTLE_AT_ONCE);
+    memory.take(group, MUST_ANSWER_AT_ONCE);
     return group.verdict;
   };
   expect(askFor()).toBe(Verdict.refused);

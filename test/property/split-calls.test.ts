@@ -4,7 +4,7 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { StoreError } from "../../src/base/errors.ts";
-import type { SettleListener, Store } from "../../src/engine/domain/store.ts";
+import type { Store, TakeListener } from "../../src/engine/domain/store.ts";
 import {
   copyAnswer,
   copyQuestion,
@@ -97,7 +97,7 @@ class DistantShard implements Store {
     this.behind = new ReferenceStore(clock);
   }
 
-  take(group: TakeGroup, then: SettleListener): boolean {
+  take(group: TakeGroup, then: TakeListener): boolean {
     const { generation } = group;
     const asked = copyOf(group);
     const way = this.#nextWay();
@@ -107,7 +107,7 @@ class DistantShard implements Store {
       isAnswered = true;
       if (group.generation !== generation) return;
       write();
-      then.settled(group, generation);
+      then.answered(group, generation);
     };
     this.#events.after(way.thereUs, () => {
       if (this.#clock.nowUs() > latestUs) return;

@@ -6,7 +6,7 @@ import { HeldSettlement } from "../../src/engine/algorithms/held-settlement.ts";
 import { HoldBook } from "../../src/engine/algorithms/hold-book.ts";
 import type { BucketAccess, WorkingBucket } from "../../src/engine/algorithms/working-bucket.ts";
 import { CounterSettlement } from "../../src/engine/counters/counter-settlement.ts";
-import type { LocalStore, SettleListener } from "../../src/engine/domain/store.ts";
+import type { LocalStore, TakeListener } from "../../src/engine/domain/store.ts";
 import { type Take, type TakeGroup, Verdict } from "../../src/engine/domain/take.ts";
 
 interface Kept {
@@ -60,13 +60,13 @@ export class ScriptedStore implements LocalStore {
   readonly #settlement = new HeldSettlement(this.#access, this.#holds);
   readonly #counters = new CounterSettlement(this.#access);
   readonly #clock: Clock;
-  readonly #held: { group: TakeGroup; generation: number; then: SettleListener }[] = [];
+  readonly #held: { group: TakeGroup; generation: number; then: TakeListener }[] = [];
 
   constructor(clock: Clock) {
     this.#clock = clock;
   }
 
-  take(group: TakeGroup, then: SettleListener): boolean {
+  take(group: TakeGroup, then: TakeListener): boolean {
     this.seen.push(group.takes.slice(0, group.size).map((take) => take.bucketKey));
     if (this.holdsBack) {
       this.#held.push({ group, generation: group.generation, then });
@@ -80,7 +80,7 @@ export class ScriptedStore implements LocalStore {
   release(): void {
     for (const { group, generation, then } of this.#held.splice(0)) {
       this.#settle(group);
-      then.settled(group, generation);
+      then.answered(group, generation);
     }
   }
 

@@ -227,7 +227,7 @@ export class Fleet {
       if (givesBackAfterUs < 0) this.grants.push({ atUs, cost, limit });
       else world.after(givesBackAfterUs, () => process.isAwake && process.store.giveBack(group));
     };
-    if (process.store.take(group, { settled })) settled();
+    if (process.store.take(group, { answered: settled })) settled();
   }
 }
 

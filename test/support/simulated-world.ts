@@ -2,7 +2,7 @@
 // order, or not at all. A schedule and a seed give the same run again.
 
 import { StoreError } from "../../src/base/errors.ts";
-import type { SettleListener, Store } from "../../src/engine/domain/store.ts";
+import type { Store, TakeListener } from "../../src/engine/domain/store.ts";
 import { copyAnswer, copyQuestion, type Take, TakeGroup, Verdict } from "../../src/engine/domain/take.ts";
 import { GONE_AFTER_US, type LiveProcesses } from "../../src/stores/batching/process-count.ts";
 import { ReferenceStore } from "../property/reference-store.ts";
@@ -126,7 +126,7 @@ export class Line implements Store {
     this.#inProcess = inProcess;
   }
 
-  take(group: TakeGroup, then: SettleListener): boolean {
+  take(group: TakeGroup, then: TakeListener): boolean {
     const world = this.#world;
     const sent = copyOf(group, () => true);
     const { generation } = group;
@@ -139,7 +139,7 @@ export class Line implements Store {
       isAnswered = true;
       for (let i = 0; i < group.size; i++) copyAnswer(sent.takes[i] as Take, group.takes[i] as Take);
       group.verdict = sent.verdict;
-      then.settled(group, generation);
+      then.answered(group, generation);
     };
     world.travel(() => {
       world.server.store.take(sent);
@@ -150,7 +150,7 @@ export class Line implements Store {
       isAnswered = true;
       group.verdict = Verdict.failed;
       group.failure = NO_REPLY;
-      then.settled(group, generation);
+      then.answered(group, generation);
     };
     world.after(world.weather.deadlineUs, () => this.#inProcess("deadline", giveUp));
     return false;

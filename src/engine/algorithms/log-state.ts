@@ -11,7 +11,7 @@ const SUM = 0;
 const SUM_MAX = 2 ** 52;
 
 /**
- * A log while a group is settled: a copy, which counts only once the store keeps it. In place of its cost a payment has
+ * A log while a group is decided: a copy, which counts only once the store keeps it. In place of its cost a payment has
  * the running sum of all costs up to and including its own, so that totals need no walk and waits are found by halving.
  * Payments of one time are one; so are the newest ones of a log of LOG_PAYMENTS_MAX, which then counts as paid last.
  */

@@ -1,4 +1,4 @@
-// A bucket while a group is settled, and what algorithms do with it. A Step changes a small state object in place,
+// A bucket while a group is decided, and what algorithms do with it. A Step changes a small state object in place,
 // which settlement.ts reuses: no take allocates anything (bench/micro/take.mjs). Everything here is synchronous.
 //
 // All numbers are whole. A window has 1,000,000 ticks; a tick has as many microseconds as the window has seconds.
@@ -85,7 +85,7 @@ export function skewMaxUs(limit: Limit): number {
   return Math.min(limit.windowSeconds, SKEW_SECONDS_MAX) * MICROS_PER_SECOND;
 }
 
-/** A bucket while a group is settled: a copy of its numbers, or of its log. */
+/** A bucket while a group is decided: a copy of its numbers, or of its log. */
 export class WorkingBucket extends Keyed {
   algorithm: Algorithm = Algorithm.tokenBucket;
   step: Step;
@@ -166,7 +166,7 @@ export class WorkingBucket extends Keyed {
 
 /** A store of buckets by key. */
 export interface BucketAccess {
-  /** Of the clock by which groups are settled; absent if nobody sets it. */
+  /** Of the clock by which groups are decided; absent if nobody sets it. */
   readonly shift?: Readonly<ClockShift>;
   /** True if the log can be saved with one more payment than it has. */
   hasRoomForPayment(log: LogState): boolean;

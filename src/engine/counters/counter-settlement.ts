@@ -16,7 +16,7 @@ import { Algorithm } from "../domain/limit.ts";
 import { Mode, Outcome, Source, type Take, type TakeGroup, Verdict } from "../domain/take.ts";
 import { isGroupRefused } from "../domain/verdict.ts";
 
-/** Settles groups of counters synchronously. */
+/** Decides groups of counters synchronously. */
 export class CounterSettlement {
   readonly #access: BucketAccess;
   /** Pooled. The first `size` belong to the group. */

@@ -67,7 +67,7 @@ export class LocalCache {
   }
 
   /**
-   * Learns from a settled group: remembers counters that are over, forgets refunded ones. `nowS` is the current second.
+   * Learns from a decided group: remembers counters that are over, forgets refunded ones. `nowS` is the current second.
    */
   learn(group: TakeGroup, nowS: number): void {
     for (let i = 0; i < group.size; i++) {

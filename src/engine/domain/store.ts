@@ -2,35 +2,35 @@
 
 import type { Take, TakeGroup } from "./take.ts";
 
-/** Called when a group is settled after `take` has returned. */
-export interface SettleListener {
+/** Called when a group is decided after `take` has returned. */
+export interface TakeListener {
   /**
    * The group's verdict and its takes' answers have been written. `generation` is the group's at the time of `take`.
    */
-  settled(group: TakeGroup, generation: number): void;
+  answered(group: TakeGroup, generation: number): void;
 }
 
 /** For a group whose answer nobody waits for. */
-export const NOBODY: SettleListener = { settled: () => undefined };
+export const NOBODY: TakeListener = { answered: () => undefined };
 
 /** Keeps buckets, and takes from them atomically. */
 export interface Store {
   /**
-   * Settles all takes of the group; never throws. Takes without an answer stay `unanswered`; they make the group fail
+   * Decides all takes of the group; never throws. Takes without an answer stay `unanswered`; they make the group fail
    * (`verdict` failed, with a `failure`) unless the other takes refuse it. Payments of a failed group are kept until
-   * they are given back. Returns true if the group was settled at once; then `then` is not called. Otherwise `then` is
+   * they are given back. Returns true if the group was decided at once; then `then` is not called. Otherwise `then` is
    * called once, after `take` has returned.
    */
-  take(group: TakeGroup, then: SettleListener): boolean;
+  take(group: TakeGroup, then: TakeListener): boolean;
   /**
-   * Gives the payments of a settled group back, by receipt. Never throws; failures are counted
+   * Gives the payments of a decided group back, by receipt. Never throws; failures are counted
    * (StoreObserver.keptPaid).
    */
   giveBack(group: TakeGroup): void;
   close(): Promise<void>;
 }
 
-/** A store in this process: it settles every take before it returns. */
+/** A store in this process: it decides every take before it returns. */
 export interface LocalStore extends Store {
   /** Drops the bucket of the take, and its holds, without giving anything back. */
   forget(take: Take): void;

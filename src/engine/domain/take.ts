@@ -1,4 +1,4 @@
-// What a call asks of a store: one Take per limit. All takes of a call form a TakeGroup, which is settled as a whole.
+// What a call asks of a store: one Take per limit. All takes of a call form a TakeGroup, which is decided as a whole.
 // Both are pooled; the store writes its answer into them.
 
 import type { StoreError } from "../../base/errors.ts";
@@ -81,7 +81,7 @@ export class Take extends Keyed {
   byPolicy = false;
   /** True if this take's cost was paid (or refunded). */
   paid = false;
-  /** Cost that would still pass after the group was settled; never negative. */
+  /** Cost that would still pass after the group was decided; never negative. */
   remaining = 0;
   /** Microseconds until the same cost could pass; 0 with room, and 0 if it never can. At most WAIT_US_MAX. */
   waitUs = 0;
@@ -149,7 +149,7 @@ export function weightOf(takes: number, takesOnLogs: number, takesWithHolds: num
   return takes + takesOnLogs * (LOG_WEIGHT - 1) + takesWithHolds * (HOLD_WEIGHT - 1);
 }
 
-/** The takes of one call, which are settled together: all payments are kept or none. */
+/** The takes of one call, which are decided together: all payments are kept or none. */
 export class TakeGroup {
   readonly takes: Take[] = [];
   /** Buffer for the keys of the takes. */

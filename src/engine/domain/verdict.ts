@@ -1,5 +1,5 @@
 // How the answers to a call's takes fold into the verdict of the call, and which payments must be returned. All code
-// that settles calls in this process uses it; lua/take.lua has the same rules for calls that Redis settles.
+// that decides calls in this process uses it; lua/take.lua has the same rules for calls that Redis decides.
 
 import { MICROS_PER_TOKEN } from "../../base/units.ts";
 import { Algorithm, usToRefill } from "./limit.ts";

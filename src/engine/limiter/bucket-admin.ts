@@ -131,7 +131,7 @@ export class BucketAdmin {
     return [...byKey.values()];
   }
 
-  /** Has the store settle `times` takes per bucket. All are shadow takes, so that none refuses another. */
+  /** Has the store decide `times` takes per bucket. All are shadow takes, so that none refuses another. */
   async #ask(takes: readonly Take[], shape: (from: Take, to: Take) => void, times: number): Promise<TakeGroup> {
     const { store, clock } = this.#options;
     const group = new TakeGroup();
@@ -149,7 +149,7 @@ export class BucketAdmin {
     if (group.size === 0) return group;
     group.deadlineUs = clock.nowUs() + DEADLINE_US;
     await new Promise<void>((resolve) => {
-      if (store.take(group, { settled: () => resolve() })) resolve();
+      if (store.take(group, { answered: () => resolve() })) resolve();
     });
     if (group.verdict === Verdict.failed) throw group.failure as StoreError;
     return group;

@@ -4,7 +4,7 @@
 import type { StoreError } from "../../base/errors.ts";
 import type { Limit, OnStoreFailure } from "../domain/limit.ts";
 import { LimitRequest } from "../domain/request.ts";
-import type { SettleListener } from "../domain/store.ts";
+import type { TakeListener } from "../domain/store.ts";
 import { type Take, TakeGroup } from "../domain/take.ts";
 import type { DomainRules, Rule } from "../rules/rule-set.ts";
 
@@ -67,10 +67,10 @@ export interface CallConcluder {
 }
 
 /**
- * Request, takes and decision of one call. If the store settles it later, its limiter concludes it, and its finisher
+ * Request, takes and decision of one call. If the store decides it later, its limiter concludes it, and its finisher
  * ends it.
  */
-export class LimitCall implements SettleListener {
+export class LimitCall implements TakeListener {
   readonly request = new LimitRequest();
   readonly group = new TakeGroup();
   readonly decision = new Decision();
@@ -115,7 +115,7 @@ export class LimitCall implements SettleListener {
   }
 
   /** Called by the store. A late answer belongs to this call only if the generation is still the same. */
-  settled(group: TakeGroup, generation: number): void {
+  answered(group: TakeGroup, generation: number): void {
     if (group.generation === generation) this.concluder?.concludeLater(this);
   }
 

@@ -1,4 +1,4 @@
-// Second half of a call: makes the decision from the settled takes, and counts them for the stats of their rules. Of a
+// Second half of a call: makes the decision from the decided takes, and counts them for the stats of their rules. Of a
 // descriptor's limits and the global limit, the strictest is shown.
 
 import { AMOUNT_MAX, divideDown, divideUp, MICROS_PER_SECOND } from "../../base/units.ts";
@@ -8,7 +8,7 @@ import { isAnyOver, VerdictFold } from "../domain/verdict.ts";
 import type { LimitCall, Status } from "./call.ts";
 
 /**
- * Writes the decision of a settled call: one status per descriptor, in order, which shows the descriptor's strictest
+ * Writes the decision of a decided call: one status per descriptor, in order, which shows the descriptor's strictest
  * limit. Also sets `call.governing`. Under SHADOW_MODE statuses keep their codes, and the call passes.
  */
 export function combine(call: LimitCall): void {
@@ -36,7 +36,7 @@ export function combine(call: LimitCall): void {
   if (!decision.overLimit) call.wasShadowed = overShadow(call) !== undefined;
 }
 
-/** Whether a call that was settled under SHADOW_MODE would have been refused without it. `quotaMode` is QUOTA_MODE. */
+/** Whether a call that was decided under SHADOW_MODE would have been refused without it. `quotaMode` is QUOTA_MODE. */
 export function wouldRefuse(call: LimitCall, quotaMode: boolean): boolean {
   if (call.missing !== undefined && call.domain?.required?.refuses === true) return true;
   const fold = new VerdictFold();

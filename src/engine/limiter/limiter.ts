@@ -1,4 +1,4 @@
-// Decides calls: match rules, fill a group of takes, have the store settle it, make the decision. Knows neither gRPC
+// Decides calls: match rules, fill a group of takes, have the store decide it, make the decision. Knows neither gRPC
 // nor Redis. With a store that answers at once everything is synchronous and allocates nothing per call.
 
 import type { Clock } from "../../base/clock.ts";
@@ -76,7 +76,7 @@ export class Limiter implements CallConcluder {
     return true;
   }
 
-  /** Settles a call that needs no store. Returns whether it did. */
+  /** Decides a call that needs no store. Returns whether it did. */
   #settlesHere(call: LimitCall): boolean {
     const { group } = call;
     if (group.size > 0) countHits(call);
@@ -88,7 +88,7 @@ export class Limiter implements CallConcluder {
     return true;
   }
 
-  /** Called when the store has settled a call later. */
+  /** Called when the store has decided a call later. */
   concludeLater(call: LimitCall): void {
     try {
       this.#conclude(call);
@@ -99,7 +99,7 @@ export class Limiter implements CallConcluder {
     call.finisher.finish(call);
   }
 
-  /** Writes the decision (or the failure) of a call whose group is settled, and counts it. */
+  /** Writes the decision (or the failure) of a call whose group is decided, and counts it. */
   #conclude(call: LimitCall): void {
     const { group } = call;
     const { observer, clock, fallback, counters } = this.#options;

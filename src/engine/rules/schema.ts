@@ -151,7 +151,7 @@ export const REGEX_WORK_MAX = 100_000;
 /** Most limits that one limit replaces. They are read in one step, and looked up by calls. */
 export const REPLACES_MAX = 1_000;
 
-/** Most limits of one rule. All limits of all descriptors of a call are settled together. */
+/** Most limits of one rule. All limits of all descriptors of a call are decided together. */
 export const LIMITS_PER_RULE_MAX = 16;
 
 /** Most parts of one unit (`per`). COST_PER_MAX x AMOUNT_MAX is below 2^53. */

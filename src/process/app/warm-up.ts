@@ -36,7 +36,7 @@ descriptors:
 const REQUEST = Buffer.from("0a017712080a060a016112013112080a060a0162120131", "hex");
 const IGNORED: UnaryReply = { ok: () => undefined, fail: () => undefined };
 
-/** Runs CALLS calls through decoding, matching, settling and encoding, with rules and a store of their own. */
+/** Runs CALLS calls through decoding, matching, deciding and encoding, with rules and a store of their own. */
 export async function warmUpCalls(clock: Clock): Promise<void> {
   const statsBook = new LimitStatsBook(0);
   const { ruleSet } = compileRules([parseFile({ name: "warm-up", bytes: Buffer.from(RULES) })], { statsBook });
@@ -91,7 +91,7 @@ function peek(store: Store, name: string): Promise<boolean> {
   take.keyHash = hashBucketKey(take.bucketKey);
   take.mode = Mode.peek;
   return new Promise((resolve) => {
-    const settled = () => resolve(group.failure === undefined);
-    if (store.take(group, { settled })) settled();
+    const answered = () => resolve(group.failure === undefined);
+    if (store.take(group, { answered })) answered();
   });
 }

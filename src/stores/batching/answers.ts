@@ -15,7 +15,7 @@
 import { StoreError } from "../../base/errors.ts";
 import { MICROS_PER_SECOND } from "../../base/units.ts";
 import { HOLDS_FULL_ERROR } from "../../engine/domain/limit.ts";
-import type { SettleListener } from "../../engine/domain/store.ts";
+import type { TakeListener } from "../../engine/domain/store.ts";
 import { type TakeGroup, Verdict } from "../../engine/domain/take.ts";
 import { costToReturn } from "../../engine/domain/verdict.ts";
 import type { Batch, BatchedGroup, BatchedTake } from "./batch.ts";
@@ -79,7 +79,7 @@ export class Answers<B extends Batch> {
   }
 
   /** Adds the group to the batch. */
-  add(batch: B, group: TakeGroup, then: SettleListener): void {
+  add(batch: B, group: TakeGroup, then: TakeListener): void {
     if (batch.waiting === 0) this.#open.add(batch);
     batch.add(group, then);
     this.#takes += group.size;
@@ -242,7 +242,7 @@ export class Answers<B extends Batch> {
         const text = `${this.#options.serverName} came to the call's takes after their deadline, and paid nothing`;
         this.#fail(batch, batched, new StoreError("STORE_TOO_LATE", text));
       } else {
-        // The server works, even if it did not settle this group.
+        // The server works, even if it did not decide this group.
         succeeded++;
         if (verdict > TOO_LATE) this.#endUnpaid(batch, batched, reader);
         else {

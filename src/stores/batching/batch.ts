@@ -4,7 +4,7 @@
 
 import type { Limit } from "../../engine/domain/limit.ts";
 import type { LimitStats } from "../../engine/domain/stats.ts";
-import type { SettleListener } from "../../engine/domain/store.ts";
+import type { TakeListener } from "../../engine/domain/store.ts";
 import { Mode, type TakeGroup } from "../../engine/domain/take.ts";
 
 /**
@@ -18,7 +18,7 @@ export const TAKE_NUMBERS = 6;
 export interface BatchedGroup {
   readonly group: TakeGroup;
   readonly generation: number;
-  readonly then: SettleListener;
+  readonly then: TakeListener;
   readonly size: number;
   /** Whether it gives a payment back. Its listener gets the outcome, however late. */
   readonly isGiveBack: boolean;
@@ -108,7 +108,7 @@ export abstract class Batch {
   }
 
   /** Copies the group's takes. After this the group is only written to, and only while its generation is the same. */
-  add(group: TakeGroup, then: SettleListener): void {
+  add(group: TakeGroup, then: TakeListener): void {
     const at = this.numbers.length;
     this.numbers.push(group.size, 0, flagsOf(group));
     for (let i = 0; i < group.size; i++) {
@@ -150,7 +150,7 @@ export abstract class Batch {
     this.leave(batched);
     if (batched.group.generation !== batched.generation) return;
     try {
-      batched.then.settled(batched.group, batched.generation);
+      batched.then.answered(batched.group, batched.generation);
     } catch (error) {
       // An exception of this caller must not reach the other groups, so it is thrown later.
       queueMicrotask(() => {

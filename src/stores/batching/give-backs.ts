@@ -4,7 +4,7 @@
 
 import type { Clock } from "../../base/clock.ts";
 import type { Limit } from "../../engine/domain/limit.ts";
-import type { SettleListener } from "../../engine/domain/store.ts";
+import type { TakeListener } from "../../engine/domain/store.ts";
 import { Mode, TakeGroup, Verdict } from "../../engine/domain/take.ts";
 import type { StoreObserver } from "../store-observer.ts";
 import { RetryPause } from "./retry-pause.ts";
@@ -37,7 +37,7 @@ export interface GiveBackRoad {
   /** Whether the server is up and answers: a failing one gets only what it must. */
   readonly isWell: boolean;
   /** Has the group sent along with the takes of its queue. */
-  gather(group: TakeGroup, then: SettleListener, queue: number): void;
+  gather(group: TakeGroup, then: TakeListener, queue: number): void;
 }
 
 /** Most waiting receipts. Beyond it the oldest are given up; their buckets have less room until they refill. */
@@ -112,7 +112,7 @@ export class GiveBacks {
     const group = new TakeGroup();
     Object.assign(group.add(limit), { bucketKey, mode: Mode.giveBack, cost, paidAtUs, holdId });
     this.#weight += group.weight;
-    this.#road.gather(group, { settled: () => this.#onOutcome(receipt, group) }, queue);
+    this.#road.gather(group, { answered: () => this.#onOutcome(receipt, group) }, queue);
   }
 
   #onOutcome(receipt: Receipt, { verdict, failure, weight }: TakeGroup): void {

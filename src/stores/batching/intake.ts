@@ -20,7 +20,7 @@
 import { StoreError } from "../../base/errors.ts";
 import { MICROS_PER_MILLI } from "../../base/units.ts";
 import { OWN_LIMIT } from "../../engine/domain/limit.ts";
-import type { SettleListener } from "../../engine/domain/store.ts";
+import type { TakeListener } from "../../engine/domain/store.ts";
 import { Source, TakeGroup, Verdict } from "../../engine/domain/take.ts";
 import { costToReturn } from "../../engine/domain/verdict.ts";
 import { Answers, type BackToSending } from "./answers.ts";
@@ -125,11 +125,11 @@ export abstract class Intake<B extends Batch> implements BackToSending<B>, GiveB
   }
 
   /** Like Store.take; all takes of the group belong to `queue`, 0 without queues. */
-  take(group: TakeGroup, then: SettleListener, queue = 0): boolean {
+  take(group: TakeGroup, then: TakeListener, queue = 0): boolean {
     return this.#take(group, then, queue, false);
   }
 
-  #take(group: TakeGroup, then: SettleListener, queue: number, isProbe: boolean): boolean {
+  #take(group: TakeGroup, then: TakeListener, queue: number, isProbe: boolean): boolean {
     group.source = Source.store;
     if (group.size === 0) {
       group.verdict = Verdict.allowed;
@@ -145,7 +145,7 @@ export abstract class Intake<B extends Batch> implements BackToSending<B>, GiveB
   }
 
   /** Has a group sent at the end of this turn, or when its queue has room. */
-  gather(group: TakeGroup, then: SettleListener, queue: number): void {
+  gather(group: TakeGroup, then: TakeListener, queue: number): void {
     this.answers.add(this.#batchFor(group, queue), group, then);
     this.schedule();
   }
@@ -320,12 +320,12 @@ export abstract class Intake<B extends Batch> implements BackToSending<B>, GiveB
     }
     const group = new TakeGroup();
     group.add(OWN_LIMIT).bucketKey = `${own.bucketKey}:probe`;
-    const settled = () => {
+    const answered = () => {
       this.#breaker.endProbe(group.verdict !== Verdict.failed);
       this.#probeLater();
     };
     this.#breaker.beginProbe();
-    if (this.#take(group, { settled }, own.queue, true)) settled();
+    if (this.#take(group, { answered }, own.queue, true)) answered();
   }
 
   #reasonNotToSend(group: TakeGroup, isProbe: boolean): StoreError | undefined {

@@ -2,7 +2,7 @@
 // openRedisStore, openClusterStore and openPostgresStore make it around their own backends.
 
 import type { Clock } from "../../base/clock.ts";
-import type { SettleListener, Store, StoreHealth } from "../../engine/domain/store.ts";
+import type { Store, StoreHealth, TakeListener } from "../../engine/domain/store.ts";
 import type { TakeGroup } from "../../engine/domain/take.ts";
 import type { ProcessRegister } from "../process-register.ts";
 import { ProcessCount } from "./process-count.ts";
@@ -11,8 +11,8 @@ import { ProcessCount } from "./process-count.ts";
 export interface Backend extends StoreHealth {
   /** Begins to connect; to be called once. */
   start(): void;
-  /** Settles a group like Store.take. */
-  take(group: TakeGroup, then: SettleListener): boolean;
+  /** Decides a group like Store.take. */
+  take(group: TakeGroup, then: TakeListener): boolean;
   /** Gives payments back like Store.giveBack. */
   giveBack(group: TakeGroup): void;
   /** Refuses new takes, and waits a moment for outstanding answers. */
@@ -39,7 +39,7 @@ export class SharedStore<B extends Backend = Backend, A = unknown> implements St
     backend.start();
   }
 
-  take(group: TakeGroup, then: SettleListener): boolean {
+  take(group: TakeGroup, then: TakeListener): boolean {
     return this.backend.take(group, then);
   }
 

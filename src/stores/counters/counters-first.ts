@@ -5,7 +5,7 @@
 // The store of counters gets groups that have nothing else in them, with the modes that
 // engine/counters/counter-settlement.ts explains.
 
-import { type LocalStore, NOBODY, type SettleListener, type Store } from "../../engine/domain/store.ts";
+import { type LocalStore, NOBODY, type Store, type TakeListener } from "../../engine/domain/store.ts";
 import {
   copyAnswer,
   copyQuestion,
@@ -34,7 +34,7 @@ export class CountersFirst implements Store {
     this.#stores = { counters, rest, stopsAtOver, onDone: (call) => this.#idle.push(call) };
   }
 
-  take(group: TakeGroup, then: SettleListener): boolean {
+  take(group: TakeGroup, then: TakeListener): boolean {
     for (let i = 0; i < group.size; i++) {
       if (!(group.takes[i] as Take).limit.isCounter) continue;
       const call = this.#idle.pop() ?? new CountedCall(this.#stores);
@@ -81,7 +81,7 @@ interface Stores extends CountersOptions {
  * A call under way: its counters, then its other limits, each as a group of copies, because the call's own may be
  * reused. Pooled.
  */
-class CountedCall implements SettleListener {
+class CountedCall implements TakeListener {
   readonly #stores: Stores;
   readonly #counters = new TakeGroup();
   readonly #rest = new TakeGroup();
@@ -89,14 +89,14 @@ class CountedCall implements SettleListener {
   readonly #copies: (Take | undefined)[] = [];
   #group: TakeGroup | undefined;
   #generation = 0;
-  #then: SettleListener = NOBODY;
+  #then: TakeListener = NOBODY;
   #state: "counters" | "rest" = "counters";
 
   constructor(stores: Stores) {
     this.#stores = stores;
   }
 
-  begin(group: TakeGroup, then: SettleListener): boolean {
+  begin(group: TakeGroup, then: TakeListener): boolean {
     this.#group = group;
     this.#generation = group.generation;
     this.#then = then;
@@ -106,13 +106,13 @@ class CountedCall implements SettleListener {
     return this.#afterCounters();
   }
 
-  settled(): void {
+  answered(): void {
     const then = this.#then;
     const group = this.#group;
     const generation = this.#generation;
     if (this.#state === "rest") this.#finish();
     else if (!this.#afterCounters()) return;
-    if (group !== undefined) then.settled(group, generation);
+    if (group !== undefined) then.answered(group, generation);
   }
 
   #split(group: TakeGroup): void {

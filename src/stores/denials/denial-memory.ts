@@ -4,7 +4,7 @@
 import type { Clock } from "../../base/clock.ts";
 import { RecentMap } from "../../base/recent-map.ts";
 import type { Limit } from "../../engine/domain/limit.ts";
-import { type BucketMemory, NOBODY, type SettleListener, type Store } from "../../engine/domain/store.ts";
+import { type BucketMemory, NOBODY, type Store, type TakeListener } from "../../engine/domain/store.ts";
 import { isOver, Mode, Outcome, Source, type Take, type TakeGroup, Verdict } from "../../engine/domain/take.ts";
 import { endOfDescriptor, VerdictFold } from "../../engine/domain/verdict.ts";
 import { type LastAnswer, noteAnswer, remainingOf, resetUsOf, tellsWaits, waitUsOf } from "../last-answer.ts";
@@ -88,7 +88,7 @@ export class DenialMemory implements Store, BucketMemory {
     this.#buckets = new RecentMap(Math.max(1, Math.floor(options.entriesMax / 2)));
   }
 
-  take(group: TakeGroup, then: SettleListener): boolean {
+  take(group: TakeGroup, then: TakeListener): boolean {
     const nowUs = this.#clock.nowUs();
     if (nowUs < this.#latestRefusalUs && this.#isRefused(group, nowUs)) {
       this.#refuse(group, nowUs);
@@ -145,13 +145,13 @@ export class DenialMemory implements Store, BucketMemory {
     return this.#store.close();
   }
 
-  /** Called by `PendingGroup` when the store has settled its group. */
-  settledLater(pending: PendingGroup, group: TakeGroup, generation: number): void {
+  /** Called by `PendingGroup` when the store has decided its group. */
+  answeredLater(pending: PendingGroup, group: TakeGroup, generation: number): void {
     const { next } = pending;
     if (group.generation === generation) this.#learn(group, pending);
     pending.next = NOBODY;
     this.#idle.push(pending);
-    next.settled(group, generation);
+    next.answered(group, generation);
   }
 
   /** Whether all takes are known, and refuse the group; they are in `#found` then. */
@@ -291,9 +291,9 @@ export class DenialMemory implements Store, BucketMemory {
 }
 
 /** A group on its way to the store; pooled. */
-class PendingGroup implements SettleListener {
+class PendingGroup implements TakeListener {
   readonly #memory: DenialMemory;
-  next: SettleListener = NOBODY;
+  next: TakeListener = NOBODY;
   sentUs = 0;
   sequence = 0;
 
@@ -301,8 +301,8 @@ class PendingGroup implements SettleListener {
     this.#memory = memory;
   }
 
-  settled(group: TakeGroup, generation: number): void {
-    this.#memory.settledLater(this, group, generation);
+  answered(group: TakeGroup, generation: number): void {
+    this.#memory.answeredLater(this, group, generation);
   }
 }
 

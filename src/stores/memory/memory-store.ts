@@ -1,4 +1,4 @@
-// Keeps buckets in the memory of this process. A group is settled before `take` returns. The buckets end with the
+// Keeps buckets in the memory of this process. A group is decided before `take` returns. The buckets end with the
 // process, unless snapshot/ keeps a copy in a file.
 
 import type { Clock } from "../../base/clock.ts";
@@ -83,7 +83,7 @@ export class MemoryStore implements LocalStore {
     return this.buckets.bytes;
   }
 
-  /** Settles the group at once; always returns true. It has counters or other limits, never both. */
+  /** Decides the group at once; always returns true. It has counters or other limits, never both. */
   take(group: TakeGroup): boolean {
     needKeys(group);
     const nowUs = this.#now();

@@ -1,4 +1,4 @@
-// Settles a batch in one transaction: locks its rows, settles its groups as the memory store does, writes what changed,
+// Decides a batch in one transaction: locks its rows, decides its groups as the memory store does, writes what changed,
 // commits (sql/locked_takes.sql). Nobody hears an answer before the commit is confirmed. Two round trips. A process
 // that stops between them loses its session and so its locks (`idle_in_transaction_session_timeout`, connect.ts), and
 // takes that became too late meanwhile are not written.
@@ -105,7 +105,7 @@ interface Settled {
   readonly kept: number;
   /** Names of holds that were settled, and until when each is remembered. */
   readonly settledHolds: readonly (readonly [name: string, untilUs: number])[];
-  /** When the last of the settled groups is too late; 0 if none ever is. What is answered meanwhile is given back. */
+  /** When the last of the decided groups is too late; 0 if none ever is. What is answered meanwhile is given back. */
   readonly latestUs: number;
 }
 

@@ -36,7 +36,7 @@ export interface PlainTake {
   readonly latestUs: number;
 }
 
-/** The algorithms that sql/take_each.sql knows. Takes of others are settled here, on locked rows. */
+/** The algorithms that sql/take_each.sql knows. Takes of others are decided here, on locked rows. */
 export const PLAIN_STEPS: Readonly<Partial<Record<Algorithm, typeof tokenBucket | typeof slidingWindow>>> = {
   [Algorithm.tokenBucket]: tokenBucket,
   [Algorithm.slidingWindow]: slidingWindow,

@@ -6,7 +6,7 @@ import { randomUUID } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
 import { StoreError } from "../../base/errors.ts";
 import { MICROS_PER_MILLI } from "../../base/units.ts";
-import type { SettleListener } from "../../engine/domain/store.ts";
+import type { TakeListener } from "../../engine/domain/store.ts";
 import type { TakeGroup } from "../../engine/domain/take.ts";
 import type { PostgresTarget } from "../../settings/store-address.ts";
 import { Intake, type ProbeBucket } from "../batching/intake.ts";
@@ -138,7 +138,7 @@ export class PostgresBackend extends Intake<PostgresBatch> implements Backend {
     this.#asideLink.start();
   }
 
-  override take(group: TakeGroup, then: SettleListener): boolean {
+  override take(group: TakeGroup, then: TakeListener): boolean {
     const queue = this.#lockedKeys.queueOf(group, this.options.clock.nowUs());
     if (queue === Queue.free && isPlain(group)) return super.take(group, then, Queue.plain);
     if (queue !== Queue.closed) return super.take(group, then, queue);

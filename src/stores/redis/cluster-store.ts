@@ -1,6 +1,6 @@
 // The store that keeps buckets in a Redis Cluster: a RedisNode for each primary, and each bucket at the node that
 // serves the hash slot of its tag (cluster-tags.ts). Takes of one tag travel in one script call;
-// sharded/sharded-calls.ts settles calls with buckets of several tags. Nodes come and go with the cluster's topology; a
+// sharded/sharded-calls.ts decides calls with buckets of several tags. Nodes come and go with the cluster's topology; a
 // batch that was sent to the wrong node is sent on.
 //
 // - A slot's owner is the node that the last view of the topology, or a MOVED since, names for it. While that node is
@@ -13,7 +13,7 @@
 //   AWAITED_US. What it was to give back goes to the present owners of the slots, or is counted.
 
 import { StoreError } from "../../base/errors.ts";
-import type { SettleListener } from "../../engine/domain/store.ts";
+import type { TakeListener } from "../../engine/domain/store.ts";
 import { type TakeGroup, Verdict } from "../../engine/domain/take.ts";
 import type { TcpAddress } from "../../settings/store-address.ts";
 import type { Receipt } from "../batching/give-backs.ts";
@@ -78,7 +78,7 @@ interface ClusterNode {
   awaitedUntilUs: number;
 }
 
-/** The nodes of a cluster. A call with buckets of several tags is settled over the nodes that serve them. */
+/** The nodes of a cluster. A call with buckets of several tags is decided over the nodes that serve them. */
 class ClusterBackend implements Backend {
   readonly #target: ClusterTarget;
   readonly #keyPrefix: string;
@@ -133,7 +133,7 @@ class ClusterBackend implements Backend {
     return this.#tagCount.wasAgreed ? this.#owners[slot]?.node : undefined;
   }
 
-  take(group: TakeGroup, then: SettleListener): boolean {
+  take(group: TakeGroup, then: TakeListener): boolean {
     return this.#calls.take(group, then);
   }
 
@@ -170,7 +170,7 @@ class ClusterBackend implements Backend {
     for (const { node } of this.#nodes.values()) node.close();
   }
 
-  #takeAt(queue: number, group: TakeGroup, then: SettleListener): boolean {
+  #takeAt(queue: number, group: TakeGroup, then: TakeListener): boolean {
     const node = this.ownerOf(this.#tags.slotOf(queue));
     if (node !== undefined) return node.take(group, then, queue);
     if (group.size === 0) {
@@ -201,7 +201,7 @@ class ClusterBackend implements Backend {
     for (const { group, generation, then, state, answerByUs } of batch.groups) {
       if (state === "answered" || group.generation !== generation) continue;
       // Called later, so that an exception of one caller does not reach the other groups.
-      if (this.#callsApart.takeBy(answerByUs, group, then)) queueMicrotask(() => then.settled(group, generation));
+      if (this.#callsApart.takeBy(answerByUs, group, then)) queueMicrotask(() => then.answered(group, generation));
     }
   }
 

@@ -31,7 +31,7 @@ export class RedisBatch extends Batch {
     this.#tags = tags;
   }
 
-  /** The script that settles it. */
+  /** The script that decides it. */
   get script(): keyof Scripts {
     return this.holds.length > 0 ? "holds" : "takes";
   }

@@ -5,7 +5,7 @@
 
 import { StoreError } from "../../base/errors.ts";
 import { MICROS_PER_MILLI } from "../../base/units.ts";
-import type { SettleListener } from "../../engine/domain/store.ts";
+import type { TakeListener } from "../../engine/domain/store.ts";
 import type { TakeGroup } from "../../engine/domain/take.ts";
 import type { ServerTimes } from "../batching/batch.ts";
 import { Intake, type ProbeBucket } from "../batching/intake.ts";
@@ -91,7 +91,7 @@ export class RedisNode extends Intake<RedisBatch> implements Backend {
   /** A group has counters or other limits, never both. */
   override take(
     group: TakeGroup,
-    then: SettleListener,
+    then: TakeListener,
     queue = group.takes[0]?.limit.isCounter ? COUNTERS_QUEUE : 0,
   ): boolean {
     return super.take(group, then, queue);

@@ -1,10 +1,10 @@
-// Settles calls whose buckets lie at several shards: nodes of a cluster, or two stores. No shard can settle such a call
-// alone, so each shard settles its part as a group of its own, all at the same time. If the call is refused, the
+// Decides calls whose buckets lie at several shards: nodes of a cluster, or two stores. No shard can decide such a call
+// alone, so each shard decides its part as a group of its own, all at the same time. If the call is refused, the
 // payments of its parts are given back by receipt.
 
 import type { StoreError } from "../../base/errors.ts";
 import { getOrInsert } from "../../base/get-or-insert.ts";
-import { NOBODY, type SettleListener, type Store } from "../../engine/domain/store.ts";
+import { NOBODY, type Store, type TakeListener } from "../../engine/domain/store.ts";
 import {
   copyAnswer,
   copyQuestion,
@@ -19,12 +19,12 @@ import {
 } from "../../engine/domain/take.ts";
 import { collectReturns, costToReturn, isAnyOver, isGroupRefused } from "../../engine/domain/verdict.ts";
 
-/** Servers or stores, each of which keeps a part of all buckets. A shard settles all takes of a group as one. */
+/** Servers or stores, each of which keeps a part of all buckets. A shard decides all takes of a group as one. */
 export interface Shards {
   /** Number of the shard with the take's bucket. */
   shardOf(take: Take): number;
   /** Like Store.take, for a group with all its buckets at this shard. */
-  takeAt(shard: number, group: TakeGroup, then: SettleListener): boolean;
+  takeAt(shard: number, group: TakeGroup, then: TakeListener): boolean;
   /** Like Store.giveBack, for a group with all its buckets at this shard. Must not keep the group. */
   giveBackAt(shard: number, group: TakeGroup): void;
   /**
@@ -35,7 +35,7 @@ export interface Shards {
 }
 
 /**
- * Settles calls over shards. It never grants more than one store with all the buckets would, and refuses for the same
+ * Decides calls over shards. It never grants more than one store with all the buckets would, and refuses for the same
  * reasons. But while a call is under way that will be refused, its parts hold what they have paid, so another call may
  * find less at that moment (test/property/sharded-calls.test.ts). A call with all its buckets at one shard is passed to
  * that shard unchanged.
@@ -51,8 +51,8 @@ export class ShardedCalls {
     this.#shards = shards;
   }
 
-  /** Settles a group like Store.take. */
-  take(group: TakeGroup, then: SettleListener): boolean {
+  /** Decides a group like Store.take. */
+  take(group: TakeGroup, then: TakeListener): boolean {
     const first = group.takes[0];
     if (first === undefined || group.size === 0) return this.#shards.takeAt(0, group, then);
     const shard = this.#shards.shardOf(first);
@@ -63,7 +63,7 @@ export class ShardedCalls {
   /**
    * Like `take`, but splits even a call with all its buckets at one shard, and all parts are answered by `deadlineUs`.
    */
-  takeBy(deadlineUs: number, group: TakeGroup, then: SettleListener): boolean {
+  takeBy(deadlineUs: number, group: TakeGroup, then: TakeListener): boolean {
     return this.#idleCall().begin(group, then, Math.min(group.deadlineUs, deadlineUs));
   }
 
@@ -117,8 +117,8 @@ interface Part {
   readonly group: TakeGroup;
 }
 
-/** A call under way: its parts, and how it is settled when every part has answered or failed. Pooled. */
-class ShardedCall implements SettleListener {
+/** A call under way: its parts, and how it is decided when every part has answered or failed. Pooled. */
+class ShardedCall implements TakeListener {
   readonly #shards: Shards;
   readonly #onDone: (call: ShardedCall) => void;
   /** The parts of this call, then empty ones left from earlier calls. */
@@ -130,7 +130,7 @@ class ShardedCall implements SettleListener {
   #group: TakeGroup | undefined;
   #generation = 0;
   #deadlineUs = 0;
-  #then: SettleListener = NOBODY;
+  #then: TakeListener = NOBODY;
   #waiting = 0;
 
   constructor(shards: Shards, onDone: (call: ShardedCall) => void) {
@@ -139,7 +139,7 @@ class ShardedCall implements SettleListener {
   }
 
   /** Takes at all shards at once, each with this deadline. Returns and answers like Store.take. */
-  begin(group: TakeGroup, then: SettleListener, deadlineUs: number): boolean {
+  begin(group: TakeGroup, then: TakeListener, deadlineUs: number): boolean {
     this.#group = group;
     this.#deadlineUs = deadlineUs;
     this.#generation = group.generation;
@@ -158,8 +158,8 @@ class ShardedCall implements SettleListener {
     return true;
   }
 
-  /** Notes that a part was settled in a later turn. */
-  settled(): void {
+  /** Notes that a part was decided in a later turn. */
+  answered(): void {
     this.#waiting--;
     if (this.#waiting > 0) return;
     const group = this.#group;
@@ -167,7 +167,7 @@ class ShardedCall implements SettleListener {
     const then = this.#then;
     this.#finish();
     this.#end();
-    if (group !== undefined) then.settled(group, generation);
+    if (group !== undefined) then.answered(group, generation);
   }
 
   #split(group: TakeGroup): void {

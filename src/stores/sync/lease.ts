@@ -1,5 +1,5 @@
 // sync: lease. A process pays some tokens of a busy bucket in advance and spends them in memory. Tokens that it has not
-// spent in time are given back by receipt. sync-store.ts settles calls with it. Everything here is synchronous, and
+// spent in time are given back by receipt. sync-store.ts decides calls with it. Everything here is synchronous, and
 // nothing throws.
 
 import type { Clock } from "../../base/clock.ts";
@@ -135,8 +135,8 @@ export class Leases {
     lease.isAsking = true;
     const group = this.#idle.pop() ?? new TakeGroup();
     addPayment(group, lease, size);
-    const settled = () => this.#onAnswer(lease, group, nowUs);
-    if (this.#store.take(group, { settled })) settled();
+    const answered = () => this.#onAnswer(lease, group, nowUs);
+    if (this.#store.take(group, { answered })) answered();
   }
 
   #onAnswer(lease: Lease, group: TakeGroup, sentUs: number): void {

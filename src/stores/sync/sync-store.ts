@@ -1,6 +1,6 @@
-// Settles calls with limits that are leased (lease.ts): partly in memory, partly at the shared store.
+// Decides calls with limits that are leased (lease.ts): partly in memory, partly at the shared store.
 //
-// - A call is settled all or nothing, as by the shared store alone: takes that a lease has room for are paid first,
+// - A call is decided all or nothing, as by the shared store alone: takes that a lease has room for are paid first,
 //   then the rest is asked in one group. A lease never refuses.
 // - If the store refuses, or nobody waits for the answer any more, local payments are put back. Meanwhile they stay
 //   paid.
@@ -10,7 +10,7 @@
 
 import type { Clock } from "../../base/clock.ts";
 import { Sync } from "../../engine/domain/limit.ts";
-import { type BucketMemory, NOBODY, type SettleListener, type Store } from "../../engine/domain/store.ts";
+import { type BucketMemory, NOBODY, type Store, type TakeListener } from "../../engine/domain/store.ts";
 import {
   copyAnswer,
   copyQuestion,
@@ -50,7 +50,7 @@ export class SyncStore implements Store, BucketMemory {
     this.#clock = clock;
   }
 
-  take(group: TakeGroup, then: SettleListener): boolean {
+  take(group: TakeGroup, then: TakeListener): boolean {
     if (!hasLeased(group)) return this.#store.take(group, then);
     this.#timer ??= setInterval(() => this.#leases.maintain(this.#clock.nowUs()), MAINTENANCE_MS).unref();
     const nowUs = this.#clock.nowUs();
@@ -95,7 +95,7 @@ export class SyncStore implements Store, BucketMemory {
   readonly #finishLater = (call: SplitCall): void => {
     const { group, generation, next } = call;
     this.#finish(call);
-    if (group !== undefined) next.settled(group, generation);
+    if (group !== undefined) next.answered(group, generation);
   };
 
   /** Pays what leases have room for. True if that is all of the call. */
@@ -120,7 +120,7 @@ export class SyncStore implements Store, BucketMemory {
     for (let i = 0; i < group.size; i++) this.#leases.describe(group.takes[i] as Take, nowUs);
   }
 
-  #split(group: TakeGroup, then: SettleListener, nowUs: number): SplitCall {
+  #split(group: TakeGroup, then: TakeListener, nowUs: number): SplitCall {
     const call = this.#idle.pop() ?? new SplitCall(this.#finishLater);
     call.begin(group, then, nowUs);
     let end = 0;
@@ -138,7 +138,7 @@ export class SyncStore implements Store, BucketMemory {
     return call;
   }
 
-  /** Joins both parts when the shared one is settled, and writes the call's own group, unless that has been reused. */
+  /** Joins both parts when the shared one is decided, and writes the call's own group, unless that has been reused. */
   #finish(call: SplitCall): void {
     const nowUs = this.#clock.nowUs();
     const { remote, local, group, sentUs } = call;
@@ -173,23 +173,23 @@ export class SyncStore implements Store, BucketMemory {
  * The two parts of a call, each in a group of its own, because the call's may be reused before the store answers.
  * Pooled.
  */
-class SplitCall implements SettleListener {
-  readonly #onSettled: (call: SplitCall) => void;
+class SplitCall implements TakeListener {
+  readonly #onAnswered: (call: SplitCall) => void;
   readonly remote = new TakeGroup();
   readonly local = new TakeGroup();
   group: TakeGroup | undefined;
   generation = 0;
-  next: SettleListener = NOBODY;
+  next: TakeListener = NOBODY;
   sentUs = 0;
   /** The copy of each take of the call, in `remote` or `local`. */
   readonly copies: Take[] = [];
 
-  /** `onSettled` is called when the store settles the shared part in a later turn. */
-  constructor(onSettled: (call: SplitCall) => void) {
-    this.#onSettled = onSettled;
+  /** `onAnswered` is called when the store decides the shared part in a later turn. */
+  constructor(onAnswered: (call: SplitCall) => void) {
+    this.#onAnswered = onAnswered;
   }
 
-  begin(group: TakeGroup, next: SettleListener, sentUs: number): void {
+  begin(group: TakeGroup, next: TakeListener, sentUs: number): void {
     this.group = group;
     this.generation = group.generation;
     this.next = next;
@@ -214,8 +214,8 @@ class SplitCall implements SettleListener {
     if (isLocal) copyAnswer(take, copy);
   }
 
-  settled(): void {
-    this.#onSettled(this);
+  answered(): void {
+    this.#onAnswered(this);
   }
 }
 

@@ -85,7 +85,7 @@ describe("closing", () => {
     const group = new TakeGroup();
     group.add(limit).bucketKey = "k";
     const settled = vi.fn();
-    expect(intake.take(group, { settled }, 0)).toBe(false);
+    expect(intake.take(group, { answered: settled }, 0)).toBe(false);
     intake.end();
     expect(group).toMatchObject({ verdict: Verdict.failed, failure: { code: "STORE_UNREACHABLE" } });
     expect(settled).toHaveBeenCalledOnce();

@@ -3,7 +3,7 @@
 import { describe, expect, test, vi } from "vitest";
 import { StoreError } from "../../../../src/base/errors.ts";
 import { Algorithm } from "../../../../src/engine/domain/limit.ts";
-import type { SettleListener } from "../../../../src/engine/domain/store.ts";
+import type { TakeListener } from "../../../../src/engine/domain/store.ts";
 import { type TakeGroup, Verdict } from "../../../../src/engine/domain/take.ts";
 import { GiveBacks } from "../../../../src/stores/batching/give-backs.ts";
 import { makeLimit } from "../../../support/builders.ts";
@@ -34,11 +34,11 @@ class Rig {
     this,
   );
 
-  gather(group: TakeGroup, then: SettleListener): void {
+  gather(group: TakeGroup, then: TakeListener): void {
     const end = (failure?: StoreError) => {
       group.verdict = failure === undefined ? Verdict.allowed : Verdict.failed;
       group.failure = failure;
-      then.settled(group, group.generation);
+      then.answered(group, group.generation);
     };
     this.sent.push({ key: group.takes[0]?.bucketKey, end });
   }

@@ -36,7 +36,7 @@ class Call {
     this.group.add(limit).bucketKey = key;
   }
 
-  settled(): void {
+  answered(): void {
     this.answers++;
   }
 
@@ -50,7 +50,7 @@ class Call {
 function take(intake: TestIntake, key: string, queue = 0, leftMs = Number.POSITIVE_INFINITY): Call {
   const call = new Call(key);
   call.group.deadlineUs = clock.nowUs() + leftMs * 1_000;
-  if (intake.take(call.group, call, queue)) call.settled();
+  if (intake.take(call.group, call, queue)) call.answered();
   return call;
 }
 

@@ -23,7 +23,7 @@ test.each([
   for (let round = 0; round < 3; round++) {
     const groups = Array.from({ length: 4 }, (_, call) => groupOf(limits, `${round}:${call}`));
     for (const [call, group] of groups.entries()) {
-      expect(all.take(group, { settled: () => answers.push(round * 4 + call) })).toBe(false);
+      expect(all.take(group, { answered: () => answers.push(round * 4 + call) })).toBe(false);
     }
     // Once for the counters, once for the rest.
     store.release();

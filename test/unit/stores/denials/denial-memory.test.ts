@@ -10,7 +10,7 @@ import { makeLimit } from "../../../support/builders.ts";
 import { ManualClock } from "../../../support/manual-clock.ts";
 import { ScriptedStore } from "../../../support/scripted-store.ts";
 
-const NOBODY = { settled: () => undefined };
+const NOBODY = { answered: () => undefined };
 const minute = makeLimit({ algorithm: Algorithm.fixedWindow, amount: 10, windowSeconds: 60 });
 const sliding = makeLimit({ algorithm: Algorithm.slidingWindow, amount: 10, windowSeconds: 60 });
 const bucket = makeLimit({ amount: 10, burst: 10, windowSeconds: 60 });
@@ -136,7 +136,7 @@ describe("later answers", () => {
     const heard: [TakeGroup, number][] = [];
     const group = groupOf([{ limit: minute }], "");
     group.generation = 7;
-    expect(memory.take(group, { settled: (settled, generation) => heard.push([settled, generation]) })).toBe(false);
+    expect(memory.take(group, { answered: (settled, generation) => heard.push([settled, generation]) })).toBe(false);
     expect(heard).toEqual([]);
     store.release();
     expect(heard).toEqual([[group, 7]]);

@@ -8,7 +8,7 @@ import { makeLimit } from "../../../support/builders.ts";
 
 const perSecond = makeLimit({ amount: 7, burst: 9, debtMax: 90 });
 const perMinute = makeLimit({ algorithm: 1, amount: 5, windowSeconds: 60, debtMax: 50 });
-const nobody = { settled: () => undefined };
+const nobody = { answered: () => undefined };
 
 function groupOf(...keys: string[]): TakeGroup {
   const group = new TakeGroup();

@@ -12,7 +12,7 @@ import { makeLimit } from "../../../support/builders.ts";
 import { ManualClock } from "../../../support/manual-clock.ts";
 import { ScriptedStore } from "../../../support/scripted-store.ts";
 
-const NOBODY = { settled: () => undefined };
+const NOBODY = { answered: () => undefined };
 const AWAY = new StoreError("STORE_UNREACHABLE", "away");
 const DAY = { windowSeconds: 86_400 } as const;
 const leased = makeLimit({ algorithm: Algorithm.fixedWindow, amount: 100, ...DAY, name: "lease", sync: Sync.lease });
