@@ -61,6 +61,12 @@ export const NO_FINISHER: CallFinisher = {
   },
 };
 
+/** Counts takes of a call that are not, or not only, counted as hits. */
+export interface CallTally {
+  /** Counts what became of an answered or unanswered take. True: it is no hit. */
+  tally(call: LimitCall, take: Take): boolean;
+}
+
 /** Concludes calls: the limiter that decides them. */
 export interface CallConcluder {
   concludeLater(call: LimitCall): void;
@@ -87,6 +93,8 @@ export class LimitCall implements TakeListener {
    */
   readonly firstTakes: number[] = [];
   globalTake: Take | undefined;
+  /** Undefined: all its takes are hits. */
+  tally: CallTally | undefined;
   /** The limit at run time of each descriptor; empty if the domain has none. */
   readonly runtime: (AppliedLimit | undefined)[] = [];
   /**
@@ -129,6 +137,7 @@ export class LimitCall implements TakeListener {
     this.unmatched.length = 0;
     this.firstTakes.length = 0;
     this.globalTake = undefined;
+    this.tally = undefined;
     if (this.runtime.length > 0) this.runtime.length = 0;
     this.refusal = undefined;
     this.missing = undefined;

@@ -161,23 +161,15 @@ export function countHits(call: LimitCall): void {
   }
 }
 
-/** Counts takes that have an arithmetic of their own. */
-interface OtherTally {
-  /** False for all other takes. */
-  tally(call: LimitCall, take: Take): boolean;
-}
-
 /**
  * Counts the results of the takes. A limit is near if more than the part `nearLimitRatio` (0 to 1) of it is used.
  */
-export function countOutcomes(call: LimitCall, nearLimitRatio: number, others?: OtherTally): void {
-  if (call.group.takesWithHolds > 0) countOpened(call, 1);
+export function countOutcomes(call: LimitCall, nearLimitRatio: number): void {
   if (call.runtime.length > 0) countShadowBlocks(call);
   for (let i = 0; i < call.group.size; i++) {
     const take = call.group.takes[i] as Take;
-    if (take.mode === Mode.peek || take.mode === Mode.refund || others?.tally(call, take) === true) continue;
-    if (take.mode !== Mode.settle) countHit(call, i, nearLimitRatio);
-    else if (take.outcome !== Outcome.unanswered) countSettlement(take);
+    if (take.mode === Mode.peek || take.mode === Mode.refund || call.tally?.tally(call, take) === true) continue;
+    countHit(call, i, nearLimitRatio);
   }
 }
 
@@ -206,14 +198,6 @@ function countHit(call: LimitCall, index: number, nearLimitRatio: number): void 
   else countRoom(take, nearLimitRatio);
 }
 
-/** Counts the holds that the call has opened; `by` -1 takes that count back. */
-export function countOpened({ group }: LimitCall, by: 1 | -1): void {
-  for (let i = 0; i < group.size; i++) {
-    const { paid, openedHold, stats } = group.takes[i] as Take;
-    if (paid && openedHold) stats.holdsOpened += by;
-  }
-}
-
 /** True for a peek that judges the post-paid take right after it (Rule.chargesGivenHits). */
 export function isJudge(call: LimitCall, index: number): boolean {
   const judge = call.group.takes[index] as Take;
@@ -237,17 +221,6 @@ export function countOver(take: Take, source: Source): void {
   stats.overLimit += take.cost;
   if (source === Source.denialMemory) stats.overLimitWithLocalCache += take.cost;
   if (take.kind === Kind.shadow) stats.shadowMode += take.cost;
-}
-
-function countSettlement({ stats, limit, held, cost: used }: Take): void {
-  if (held === HoldFound.settled) stats.settledAgain++;
-  else if (held === HoldFound.none) stats.settledLate++;
-  else {
-    stats.settlements++;
-    if (limit.isConcurrent) return;
-    stats.heldUnused += Math.max(0, held - used);
-    stats.usedUnheld += Math.max(0, used - held);
-  }
 }
 
 function countRoom(take: Take, nearLimitRatio: number): void {

@@ -10,8 +10,9 @@ import { writeBaseKey } from "../rules/bucket-key.ts";
 import { findRule, MatchWork } from "../rules/match.ts";
 import type { DomainRules, Rule } from "../rules/rule-set.ts";
 import type { AppliedLimit, CallerLimits, LimitCall } from "./call.ts";
+import { checkHeld, HeldQuestion } from "./held-question.ts";
 import { OverrideFiller } from "./overrides.ts";
-import { Admission, addGlobal, addTake, checkWeight, type FillOptions, leavesAlone, Question } from "./question.ts";
+import { Admission, addGlobal, addTake, checkWeight, type FillOptions, Question } from "./question.ts";
 import { addBlocks, findRefusal, liftsGlobal } from "./refusals.ts";
 import { countsValues, valuePath } from "./shown-values.ts";
 
@@ -23,12 +24,14 @@ export class TakeFiller {
   readonly #work: MatchWork;
   readonly #replaced = new Set<string>();
   readonly #question: Question;
+  readonly #heldQuestion: HeldQuestion;
   readonly #overrides: OverrideFiller;
 
   constructor(options: FillOptions) {
     this.#options = options;
     this.#work = new MatchWork(options.clock);
     this.#question = new Question(options);
+    this.#heldQuestion = new HeldQuestion(options);
     this.#overrides = new OverrideFiller(options, this.#matched, this.#work);
   }
 
@@ -39,11 +42,12 @@ export class TakeFiller {
    */
   fill(call: LimitCall, rules: DomainRules): void {
     const { request, group } = call;
+    const question = this.#questionOf(call, rules);
     this.#work.begin();
     groupAddresses(rules, request);
     const runtime = this.#options.runtime?.find(request, rules) === true ? this.#options.runtime : undefined;
     if (runtime !== undefined || rules.required !== undefined) {
-      findRefusal(call, rules, runtime, this.#question, this.#work, this.#options);
+      findRefusal(call, rules, runtime, question, this.#work, this.#options);
       // Reserve is refused whether or not it would lead to a hold.
       if (call.refusal === "incomplete" && request.holdAsk === HoldAsk.reserve) return;
     }
@@ -54,15 +58,27 @@ export class TakeFiller {
     let admission: Admission = Admission.none;
     for (let i = 0; i < request.descriptorCount; i++) {
       call.firstTakes[i] = group.size;
-      this.#question.begin(request, i);
-      this.#fillDescriptor(call, rules, this.#question, runtime);
-      if (this.#question.admission > admission) admission = this.#question.admission;
+      question.begin(request, i);
+      this.#fillDescriptor(call, rules, question, runtime);
+      if (question.admission > admission) admission = question.admission;
     }
     call.firstTakes[request.descriptorCount] = group.size;
-    if (call.refusal !== undefined) addBlocks(call, rules, this.#question, runtime?.foundUs ?? 0);
+    if (call.refusal !== undefined) addBlocks(call, rules, question, runtime?.foundUs ?? 0);
     else if (admission !== Admission.none && (runtime === undefined || !liftsGlobal(call)))
       addGlobal(call, rules, admission, this.#options.shadowMode);
     checkWeight(group);
+  }
+
+  /** A call of an unknown domain passes without takes. Throws RequestError for a call of Budgets. */
+  passUnknown({ holdAsk }: LimitRequest): void {
+    if (holdAsk !== HoldAsk.none) checkHeld(undefined);
+  }
+
+  /** This is where holds part from what a plain call passes. */
+  #questionOf(call: LimitCall, { settleEntries }: DomainRules): Question {
+    const mayHold = settleEntries.size > 0 || call.request.holdAsk !== HoldAsk.none;
+    call.tally = mayHold ? this.#heldQuestion : this.#options.counters;
+    return mayHold ? this.#heldQuestion : this.#question;
   }
 
   #fillDescriptor(call: LimitCall, rules: DomainRules, question: Question, runtime?: CallerLimits): void {
@@ -149,7 +165,7 @@ export class TakeFiller {
     let keyAt = baseAt;
     for (let i = 0; i < limits.length; i++) {
       const limit = limits[i] as Limit;
-      if (this.#isReplaced(limit) || leavesAlone(question, limit)) continue;
+      if (this.#isReplaced(limit) || question.leavesAlone(limit)) continue;
       if (keyAt !== baseAt) keys.repeat(baseAt, baseLength);
       keys.write(limit.keySuffix);
       addTake(group, question, limit, keyAt, rule.chargesGivenHits);

@@ -16,15 +16,15 @@ export function tellOddReports(call: LimitCall, observer: LimiterObserver): void
     const { limit, cappedHits } = call.group.takes[i] as Take;
     if (cappedHits > 0) observer.debtCapped(limit.names.id, cappedHits);
     const missing = missingForReports(call, i);
-    if (missing !== undefined) observer.suspectedReport(limit.names.id, missing);
+    // With holds a large refused cost is an estimate, asked before the work.
+    if (missing !== undefined && limit.holdSeconds === 0) observer.suspectedReport(limit.names.id, missing);
   }
 }
 
 /** What a settled take shows to be missing; undefined if nothing is. */
 function missingForReports(call: LimitCall, index: number): MissingForReports | undefined {
   const take = call.group.takes[index] as Take;
-  // With holds a large refused cost is an estimate, asked before the work.
-  if (take.outcome === Outcome.unanswered || wasDenied(take) || take.limit.holdSeconds > 0) return undefined;
+  if (take.outcome === Outcome.unanswered || wasDenied(take)) return undefined;
   if (take.mode === Mode.pay) return missingForPayment(take);
   if (take.mode !== Mode.postPaid || take.remaining > 0 || (index > 0 && isJudge(call, index - 1))) return undefined;
   const { stats, burst } = take.limit;

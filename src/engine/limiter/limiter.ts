@@ -3,17 +3,16 @@
 
 import type { Clock } from "../../base/clock.ts";
 import { invariant } from "../../base/invariant.ts";
-import { HoldAsk } from "../domain/request.ts";
 import type { Store } from "../domain/store.ts";
 import { Mode, Source, Verdict } from "../domain/take.ts";
 import type { DomainRules, RuleSet } from "../rules/rule-set.ts";
 import type { CallConcluder, LimitCall } from "./call.ts";
-import { combine, countHits, countOpened, countOutcomes, wouldRefuse } from "./decision.ts";
+import { combine, countHits, countOutcomes, wouldRefuse } from "./decision.ts";
 import { FailurePolicy, type LocalFallback, mayCountTwice } from "./failure-policy.ts";
 import { TakeFiller } from "./fill.ts";
 import { tellOddReports } from "./late-reports.ts";
 import type { CallListener, LimiterObserver } from "./limiter-observer.ts";
-import { checkHeld, type FillOptions } from "./question.ts";
+import type { FillOptions } from "./question.ts";
 
 interface LimiterOptions extends FillOptions {
   readonly store: Store;
@@ -65,7 +64,7 @@ export class Limiter implements CallConcluder {
     const domain: DomainRules | undefined = this.#rules.domains.get(call.request.domain);
     if (domain === undefined) {
       this.#options.observer.domainNotFound(call.request.domain, call.request.descriptorCount);
-      if (call.request.holdAsk !== HoldAsk.none) checkHeld(undefined);
+      this.#filler.passUnknown(call.request);
     } else {
       call.domain = domain;
       domain.stats.calls++;
@@ -122,7 +121,8 @@ export class Limiter implements CallConcluder {
    */
   giveBackUnheard(call: LimitCall): void {
     if (call.failure !== undefined) return;
-    countOpened(call, -1);
+    const { takes, size } = call.group;
+    for (const { paid, openedHold, stats } of takes.slice(0, size)) if (paid && openedHold) stats.holdsOpened--;
     this.#policy.giveBack(call.group);
   }
 
@@ -131,7 +131,7 @@ export class Limiter implements CallConcluder {
     const { shadowMode, quotaMode, nearLimitRatio, observer, counters } = this.#options;
     combine(call);
     counters?.govern(call);
-    countOutcomes(call, nearLimitRatio, counters);
+    countOutcomes(call, nearLimitRatio);
     if (shadowMode && !call.decision.overLimit && wouldRefuse(call, quotaMode)) observer.globalShadow();
     tellOddReports(call, observer);
   }

@@ -27,7 +27,7 @@ import { LOW_LABEL, priorityOf } from "../rules/priority.ts";
 import type { DomainRules, Rule } from "../rules/rule-set.ts";
 import { DEBT_BURSTS_DEFAULT } from "../rules/schema.ts";
 import type { LimitCall } from "./call.ts";
-import { addTake, type FillOptions, leavesAlone, type Question } from "./question.ts";
+import { addTake, type FillOptions, type Question } from "./question.ts";
 
 /** Fills the overrides of one call at a time, with the working memory of the filler that it belongs to. */
 export class OverrideFiller {
@@ -70,7 +70,7 @@ export class OverrideFiller {
   }
 
   #add(call: LimitCall, rules: DomainRules, question: Question, limit: Limit, hashesValues: boolean): void {
-    if (leavesAlone(question, limit)) return;
+    if (question.leavesAlone(limit)) return;
     // All calls of the rule share the places of its `concurrent`.
     const matched = limit.isConcurrent ? this.#matched : undefined;
     const { keys } = call.group;

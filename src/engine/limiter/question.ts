@@ -1,11 +1,11 @@
-// What one descriptor asks of the limits of its rule (in which mode, for which cost, under which hold), and the takes
-// that this becomes: one for each limit, with the key of its bucket.
+// What one descriptor asks of the limits of its rule (in which mode, for which cost), and the takes that this becomes:
+// one for each limit, with the key of its bucket.
 
 import type { Clock } from "../../base/clock.ts";
 import { RequestError } from "../../base/errors.ts";
 import type { Limit, OnStoreFailure } from "../domain/limit.ts";
-import { Descriptor, HoldAsk, type LimitRequest, textOf } from "../domain/request.ts";
-import { countUnmatched, type StatsBook, type ValueStatsBook } from "../domain/stats.ts";
+import { Descriptor, type LimitRequest } from "../domain/request.ts";
+import type { StatsBook, ValueStatsBook } from "../domain/stats.ts";
 import {
   GLOBAL_DESCRIPTOR,
   GROUP_WEIGHT_MAX,
@@ -16,11 +16,10 @@ import {
   type Take,
   type TakeGroup,
 } from "../domain/take.ts";
-import { costOf, refundOf, unitsUp } from "../rules/cost.ts";
-import { holdIdOf, isSettlement, keptId } from "../rules/hold.ts";
+import { costOf, refundOf } from "../rules/cost.ts";
 import { limitForCall, limitForDescriptor } from "../rules/priority.ts";
-import type { CostEntry, DomainRules, HoldEntries, Rule } from "../rules/rule-set.ts";
-import type { CallerLimits, LimitCall } from "./call.ts";
+import type { CostEntry, DomainRules, Rule } from "../rules/rule-set.ts";
+import type { CallerLimits, CallTally, LimitCall } from "./call.ts";
 
 /**
  * What a call asks of the global limit: nothing, whether there is room, or a payment. The strongest of its descriptors
@@ -30,7 +29,7 @@ export const Admission = { none: 0, peek: 1, pay: 2 } as const;
 export type Admission = (typeof Admission)[keyof typeof Admission];
 
 /** Limits that count as the reference service does (engine/counters). */
-export interface CounterRoom {
+export interface CounterRoom extends CallTally {
   /** Begins the next call. */
   begin(): void;
   /** Adds the take of a counter, whose key is given without the window. */
@@ -39,8 +38,6 @@ export interface CounterRoom {
   denies(call: LimitCall): boolean;
   /** Hears what the store answered. `nowUs`: when the call began, in microseconds of the process's Clock. */
   learn(group: TakeGroup, nowUs: number): void;
-  /** Counts the outcome of a take on a counter for its stats. False for other takes. */
-  tally(call: LimitCall, take: Take): boolean;
   /** Sets `call.governing` as the reference service does; to be called after `combine`, whose choice it replaces. */
   govern(call: LimitCall): void;
 }
@@ -86,8 +83,6 @@ export class Question {
   isSpareQuota = false;
   mode: Mode = Mode.pay;
   cost = 1;
-  /** One-byte; empty if nobody can settle the hold. */
-  holdId = "";
   admission: Admission = Admission.none;
 
   constructor(options: FillOptions) {
@@ -107,12 +102,13 @@ export class Question {
     this.admission = Admission.none;
   }
 
-  /** Reads what the descriptor asks under `rule`. Throws RequestError for a call of Budgets that leads to no hold. */
+  /**
+   * Reads what the descriptor asks under `rule`. Throws RequestError for a call that asks what the rule does not have.
+   */
   read(request: LimitRequest, rules: DomainRules, rule: Rule | undefined): void {
     this.rule = rule;
     this.#readKind(rule);
-    if (request.holdAsk === HoldAsk.none) this.#readEntries(request, rules, rule);
-    else this.#readHoldAsk(request, rules, rule);
+    this.readMode(request, rules, rule);
   }
 
   #readKind(rule: Rule | undefined): void {
@@ -122,51 +118,37 @@ export class Question {
     this.kind = isShadow || this.#options.shadowMode ? Kind.shadow : isQuota ? Kind.quota : Kind.ordinary;
   }
 
-  #readEntries(request: LimitRequest, rules: DomainRules, rule: Rule | undefined): void {
+  /** Reads `mode`, `cost` and `admission`. */
+  protected readMode(_request: LimitRequest, rules: DomainRules, rule: Rule | undefined): void {
+    this.askFor(this.hits, rule?.cost, rules, rule);
+  }
+
+  /** Asks for so many hits, or whether there is room if it is 0. */
+  protected askFor(hits: number, cost: CostEntry | undefined, rules: DomainRules, rule: Rule | undefined): void {
     const { descriptor } = this;
-    const hold = rule?.hold;
-    this.holdId = hold === undefined ? "" : holdIdOf(descriptor, hold);
-    if (isSettlement(descriptor, rules.settleEntries)) {
-      // Its call was admitted before, so a settlement asks for no admission.
-      this.mode = Mode.settle;
-      this.cost = hold === undefined ? 0 : usedOf(request, descriptor, hold);
+    if (descriptor.isRefund) {
+      this.mode = Mode.refund;
+      this.cost = refundOf(hits, cost, descriptor);
       return;
     }
     const isReport = isReported(rule, rules, descriptor);
-    const asked = hold !== undefined && onlyAsks(descriptor, hold) ? 0 : this.hits;
-    const cost = hold === undefined ? rule?.cost : hold.estimate;
-    if (descriptor.isRefund) {
-      this.mode = Mode.refund;
-      this.cost = refundOf(asked, cost, descriptor);
-      return;
-    }
-    this.cost = costOf(asked, cost, descriptor);
-    this.mode = asked === 0 ? Mode.peek : isReport ? Mode.postPaid : Mode.pay;
+    this.cost = costOf(hits, cost, descriptor);
+    this.mode = hits === 0 ? Mode.peek : isReport ? Mode.postPaid : Mode.pay;
     // A report comes after the admission of its call; a peek under a post-paid rule is that admission.
-    if (isReport) this.admission = asked === 0 ? Admission.pay : Admission.none;
-    else this.admission = asked === 0 ? Admission.peek : Admission.pay;
+    if (isReport) this.admission = hits === 0 ? Admission.pay : Admission.none;
+    else this.admission = hits === 0 ? Admission.peek : Admission.pay;
   }
 
-  /** Reads the fields of a Budgets call. Entries have no say then. */
-  #readHoldAsk(request: LimitRequest, rules: DomainRules, rule: Rule | undefined): void {
-    if (rule === undefined) countUnmatched(rules.stats, this.descriptor);
-    checkHeld(rule);
-    const settles = request.holdAsk === HoldAsk.settle;
-    if (!settles) this.admission = Admission.pay;
-    this.mode = settles ? Mode.settle : Mode.pay;
-    this.cost = heldCost(request, rule?.hold?.estimate);
-    this.holdId = keptId(request.holdId);
+  /** True for a limit that gets no take. */
+  leavesAlone(_limit: Limit): boolean {
+    return false;
   }
-}
 
-/**
- * Throws RequestError unless the rule has holds or is unlimited: callers of Budgets must not mistake a limit without
- * holds for one.
- */
-export function checkHeld(rule: Rule | undefined): void {
-  if (rule?.hold !== undefined || rule?.isUnlimited === true) return;
-  const found = rule === undefined ? "no rule limits them" : `the rule ${textOf(rule.path)} has none`;
-  throw new RequestError("REQUEST_NOT_HELD", `expected entries of a rule with 'hold', but ${found}`);
+  /** Writes what is asked of the take's limit. */
+  ask(take: Take): void {
+    take.mode = this.mode;
+    take.cost = this.cost;
+  }
 }
 
 /** True if the descriptor's hits are charged in any case. Its rule decides that; without a rule, its domain. */
@@ -176,46 +158,13 @@ function isReported(rule: Rule | undefined, rules: DomainRules, descriptor: Desc
 }
 
 /**
- * True for a descriptor with hits of its own but without the value that marks settlements, under a rule that marks by
- * value. It is the report of a call that was refused, or the cost of a request: gateways that mark by value send both
- * alike. It must not open a hold, so it only peeks.
- */
-function onlyAsks(descriptor: Descriptor, { settleValue }: HoldEntries): boolean {
-  return settleValue !== undefined && descriptor.hasHits && !descriptor.isRefund;
-}
-
-/**
- * The use that a settlement reports: the descriptor's hits, else the call's if above 0, else the estimate of its
- * entries.
- */
-function usedOf(request: LimitRequest, descriptor: Descriptor, { estimate }: HoldEntries): number {
-  if (descriptor.hasHits) return unitsUp(descriptor.hits, estimate);
-  return request.hitsAddend > 0 ? unitsUp(request.hitsAddend, estimate) : costOf(1, estimate, descriptor);
-}
-
-/** The cost of a Budgets call: the same as of a descriptor whose estimate entry has the same amount. */
-function heldCost({ holdAsk, holdAmount }: LimitRequest, estimate: CostEntry | undefined): number {
-  if (holdAsk === HoldAsk.settle) return unitsUp(holdAmount, estimate);
-  if (holdAmount === 0) return unitsUp(estimate?.default ?? 1, estimate);
-  return unitsUp(Math.min(holdAmount, estimate?.max ?? holdAmount), estimate);
-}
-
-/** True for a limit that gets no take: a settlement skips limits without holds, a refund skips `concurrent`. */
-export function leavesAlone({ mode }: Question, limit: Limit): boolean {
-  if (mode === Mode.settle) return limit.holdSeconds === 0;
-  return mode === Mode.refund && limit.isConcurrent;
-}
-
-/**
  * Adds a take whose key the caller has written to the group's buffer from `keyAt`. `paysReports`: see
  * Rule.chargesGivenHits.
  */
 export function addTake(group: TakeGroup, question: Question, limit: Limit, keyAt: number, paysReports: boolean): void {
   const take = group.add(limitForDescriptor(limit, question.descriptor));
   applyQuestion(group, take, question);
-  take.mode = question.mode;
-  take.cost = limit.isConcurrent ? 1 : question.cost;
-  take.holdId = question.holdId;
+  question.ask(take);
   take.endKey(keyAt);
   if (paysReports && take.mode === Mode.postPaid) addPayment(group, take);
 }

@@ -11,12 +11,12 @@ import { writeBaseKey } from "./bucket-key.ts";
 import { costOf } from "./cost.ts";
 import type { DescriptorReport, EntryReport, ExplainReport, LimitReport } from "./explain-report.ts";
 import { type Tried, triedRules } from "./explain-tried.ts";
-import { isSettlement, marksSettlement } from "./hold.ts";
 import { limitWords, listed, quoted } from "./limit-words.ts";
 import { findChild } from "./match.ts";
 import { limitForCall, limitForDescriptor } from "./priority.ts";
 import { formatPlace } from "./problems.ts";
 import type { DomainRules, KeyRules, Level, Rule, RuleSet } from "./rule-set.ts";
+import { isSettlement, marksSettlement } from "./settle-entries.ts";
 import { suggestionFor } from "./suggest.ts";
 import { ruleOfTier } from "./tiers.ts";
 

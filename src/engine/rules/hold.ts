@@ -1,5 +1,5 @@
-// Holds: how payments wait for their settlement. Reads the id of a hold from a descriptor, and whether it settles the
-// hold; and `hold` and `concurrent` of a rule.
+// Holds: how payments wait for their settlement. Reads the id of a hold from a descriptor, and `hold` and `concurrent`
+// of a rule.
 
 import { createHash } from "../../base/host.ts";
 import { ALGORITHM_NAMES, ALGORITHM_TRAITS, Algorithm, HOLDS_PER_BUCKET_MAX, Sync, Unit } from "../domain/limit.ts";
@@ -9,7 +9,7 @@ import { type LimitDraft, limitsOfDraft, type RuleDraft } from "./draft.ts";
 import { Fields } from "./fields.ts";
 import { parseWindow } from "./limit-shape.ts";
 import { refuseSync } from "./read-limit.ts";
-import type { DomainRules, HoldEntries } from "./rule-set.ts";
+import type { HoldEntries } from "./rule-set.ts";
 import { HOLD_SECONDS_MAX } from "./schema.ts";
 
 /** Longer ids are replaced by `#` and their SHA-256, so that holds stay small whatever callers send. */
@@ -28,21 +28,6 @@ export function keptId(id: string): string {
   return id.length <= ID_BYTES_MAX && !id.startsWith("#")
     ? id
     : `#${createHash("sha256").update(id, "latin1").digest("base64url")}`;
-}
-
-/** Whether the descriptor settles a hold. */
-export function isSettlement(descriptor: Descriptor, settleEntries: DomainRules["settleEntries"]): boolean {
-  if (settleEntries.size === 0) return false;
-  for (let i = 0; i < descriptor.entryCount; i++) {
-    if (marksSettlement(descriptor.keys[i] as string, descriptor.values[i] as string, settleEntries)) return true;
-  }
-  return false;
-}
-
-/** Whether the entry makes its descriptor a settlement. */
-export function marksSettlement(key: string, value: string, settleEntries: DomainRules["settleEntries"]): boolean {
-  const values = settleEntries.get(key);
-  return values !== undefined && (values.size === 0 || values.has(value));
 }
 
 /** Key of the entry that marks a settlement, unless the rule names another. */

@@ -87,7 +87,7 @@ export abstract class CallService implements UnaryHandler, CallFinisher {
   finish(call: LimitCall): void {
     const served = call as ServedCall;
     try {
-      if (served.group.takesWithHolds > 0 && served.reply?.isGone) this.#options.limiter.giveBackUnheard(served);
+      if (served.reply?.isGone && served.group.takesWithHolds > 0) this.#options.limiter.giveBackUnheard(served);
       this.#answer(served);
     } catch (error) {
       this.#fail(served, error);
