@@ -6,9 +6,8 @@ import { createLogger } from "../../operate/telemetry/logger.ts";
 import { LISTEN_ADDRESS, listOfWords, oneOf } from "../../settings/value-types.ts";
 import { IGNORABLE_FIELDS } from "../mirror/compare.ts";
 import { VALUE_MODES } from "../mirror/differences.ts";
-import type { ReplayFlags } from "../mirror/replay.ts";
 import { type MirrorReport, reportText, troubleShare } from "../mirror/report.ts";
-import type { MirrorFlags } from "../mirror/run-mirror.ts";
+import type { MirrorFlags, ReplayFlags } from "../mirror/run-mirror.ts";
 import { duration, expected, parseAuthority, parseShare, readAs, typed, whole } from "./arguments.ts";
 import type { ProgramCommand } from "./command.ts";
 import { jsonText, orTrouble, sayCutOff, type Terminal } from "./terminal.ts";
@@ -123,7 +122,7 @@ async function replayFile(
   flags: ReplayFlags & Printed & { readonly tolerate: number },
   terminal: Terminal,
 ): Promise<void> {
-  const { replay } = await import("../mirror/replay.ts");
+  const { replay } = await import("../mirror/run-mirror.ts");
   const onCutOff = (lines: number) => sayCutOff(terminal, file, lines);
   const report = await orTrouble(terminal, () => replay(file, { ...flags, onCutOff }, new SystemClock()));
   if (report === undefined) return;

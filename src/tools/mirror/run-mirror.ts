@@ -1,9 +1,12 @@
-// Builds and connects the parts of a running mirror: the gRPC port, the two targets, the recording, the HTTP pages. The
-// command line starts and stops it.
+// The room's door. `runMirror` builds and connects the parts of a running mirror: the gRPC port, the two targets, the
+// recording, the HTTP pages. `replay` sends the calls of a recording again: at the recorded pace, a multiple of it, or as
+// fast as answers come; with two targets the mirror compares their answers.
 
+import { setTimeout as sleep } from "node:timers/promises";
 import { cannotListen } from "../../base/cannot-listen.ts";
 import type { Clock } from "../../base/clock.ts";
 import { HealthState } from "../../base/health.ts";
+import { MICROS_PER_MILLI } from "../../base/units.ts";
 import { startFastLane } from "../../grpc/transport/fast-lane.ts";
 import { SHOULD_RATE_LIMIT_PATH } from "../../grpc/transport/load-proto.ts";
 import { refuseForeign } from "../../operate/http/cross-site.ts";
@@ -13,8 +16,9 @@ import { METRICS_TYPE } from "../../operate/telemetry/metric-text.ts";
 import { openNodeMetrics } from "../../operate/telemetry/node-metrics.ts";
 import { mirrorText } from "./metrics.ts";
 import { MESSAGE_BYTES_MAX, openPair, type PairFlags } from "./pair.ts";
+import { readRecording } from "./read-recording.ts";
 import { Recording } from "./recording.ts";
-import { reportText } from "./report.ts";
+import { type MirrorReport, reportText } from "./report.ts";
 
 type Pair = ReturnType<typeof openPair>;
 
@@ -42,6 +46,20 @@ export interface RunMirrorOptions extends MirrorFlags {
   readonly logger: Logger;
 }
 
+/** Options of `headgate mirror replay`. */
+export interface ReplayFlags extends PairFlags {
+  /** `host:port` of the service. */
+  readonly target: string;
+  /** Factor of the recorded pace; Infinity: as fast as answers come. */
+  readonly speed: number;
+  /** Most calls under way at once. With 1 both targets get the calls in the order of the file. */
+  readonly inFlight?: number;
+  /** How long a call may take, in milliseconds. */
+  readonly timeout: number;
+  /** Called if the file is cut off in the middle, with its number of whole lines. */
+  readonly onCutOff?: (lines: number) => void;
+}
+
 /** A running mirror. */
 export type RunningMirror = Awaited<ReturnType<typeof runMirror>>;
 
@@ -51,6 +69,10 @@ const KEEPALIVE_MS = 60_000;
 /** Longest call, for callers without a deadline. Envoy's default timeout is 20 ms. */
 const CALL_MS_MAX = 30_000;
 const GRACE_MS = 5_000;
+/** Of calls that a replay compares. */
+const HELD_BYTES_MAX = 67_108_864;
+/** Most calls under way at once if the recording sets the pace. */
+const PACED_IN_FLIGHT = 256;
 
 /** Starts a mirror, even if targets are not reachable. Throws ConfigError if it can't listen or record. */
 export async function runMirror(options: RunMirrorOptions) {
@@ -140,4 +162,54 @@ function openPages({ http, httpHosts, logger }: RunMirrorOptions, pair: Pair): P
   add("/livez", "200 as long as the mirror works at all", () => text(200, "OK\n"));
   const onError = (error: unknown) => logger.error({ err: error }, "a page failed");
   return new PageServer({ ...http, pages, otherPage: notFound, onError });
+}
+
+/** Replays the whole file and returns the report. Throws ConfigError if the file can't be read. */
+export async function replay(file: string, flags: ReplayFlags, clock: Clock): Promise<MirrorReport> {
+  const { speed, timeout, onCutOff } = flags;
+  const inFlightMax = flags.inFlight ?? (Number.isFinite(speed) ? PACED_IN_FLIGHT : 1);
+  let inFlight = 0;
+  let wake: () => void = () => undefined;
+  const someEnd = () =>
+    new Promise<void>((resolve) => {
+      wake = resolve;
+    });
+  const { mirror, report, close } = openPair({
+    ...flags,
+    answerFrom: flags.target,
+    clock,
+    comparisonsMax: inFlightMax,
+    memoryMax: HELD_BYTES_MAX,
+    compareTimeout: timeout,
+    callMsMax: timeout,
+    onFault: (error) => {
+      throw error;
+    },
+    onSettled: () => wake(),
+  });
+  const ended = () => {
+    inFlight--;
+    wake();
+  };
+  try {
+    const startUs = clock.nowUs();
+    let firstUs: number | undefined;
+    for await (const calls of readRecording(file, onCutOff === undefined ? {} : { onCutOff })) {
+      for (const { atUs, message } of calls) {
+        firstUs ??= atUs;
+        const waitMs = Math.floor((startUs + (atUs - firstUs) / speed - clock.nowUs()) / 1_000);
+        if (waitMs > 0) await sleep(waitMs);
+        // A call is under way until both targets have answered it.
+        while (Math.max(inFlight, mirror.comparisons) >= inFlightMax) await someEnd();
+        inFlight++;
+        // Without its timeout, a target that hangs would stop the replay.
+        mirror.handle(message, clock.nowUs() + timeout * MICROS_PER_MILLI, { ok: ended, fail: ended });
+      }
+    }
+    while (inFlight > 0) await someEnd();
+    await mirror.finish(timeout + 1_000);
+  } finally {
+    close();
+  }
+  return report();
 }
