@@ -5,29 +5,29 @@
 -- Commands of Redis, holds and counters need text.
 -- Redis makes a script's functions in each call (docs/decisions/0035-functions-in-lua.md). So each other file is a
 -- function that makes and returns its own, which take.lua calls where a call needs it.
-
--- Numbers shared with src/engine/domain/take.ts and limit.ts.
-local TOKEN_BUCKET, SLIDING_WINDOW, FIXED_WINDOW, SLIDING_LOG, CALENDAR_WINDOW = 0, 1, 2, 3, 5
-local KIND_ORDINARY, KIND_QUOTA = 0, 1
-local MODE_PAY, MODE_PEEK, MODE_REFUND, MODE_POST_PAID, MODE_SETTLE, MODE_GIVE_BACK = 0, 1, 2, 3, 5, 6
-local OUTCOME_ROOM, OUTCOME_OVER, OUTCOME_NEVER = 1, 2, 3
-local VERDICT_ALLOWED, VERDICT_REFUSED, VERDICT_TOO_LATE, VERDICT_NO_COUNT, VERDICT_HOLDS_FULL = 1, 2, 3, 4, 6
-local STATUS_PAID, STATUS_OPENED = 4, 8 -- added to a take's outcome
-
-local TICKS = 1000000 -- ticks per window; also millionths per token
-local AMOUNT_MAX = 4294967295
-local EXACT_MAX = 9007199254740991
-local SKEW_US_MAX = 10000000 -- a state dated later than now by more than this is moved to now
-local WAIT_US_MAX = 315360000000000 -- ten years; bounds waits and lifetimes, so that PX stays within Redis's range
-
--- Bytes of a group's head, of a take and of a limit in the arguments; numbers of a take, there and in the reply.
-local HEAD_BYTES, TAKE_BYTES, LIMIT_BYTES, TAKE_NUMBERS = 24, 48, 40, 6
+-- Functions find their variables from the last one declared on, so what most of them use comes last.
 
 local call, tonumber = redis.call, tonumber
-local floor, ceil, max, min = math.floor, math.ceil, math.max, math.min
 local format, rep = string.format, string.rep
-local pack_numbers, unpack_numbers = struct.pack, struct.unpack
+local unpack_numbers, pack_numbers = struct.unpack, struct.pack
+local ceil, max, min, floor = math.ceil, math.max, math.min, math.floor
 
 -- `%d` is quicker than `%.0f`, but a C long of 32 bits can't hold a time.
+local EXACT_MAX = 9007199254740991
 local IS_LONG = format('%d', EXACT_MAX) == '9007199254740991'
 local ONE = IS_LONG and '%d' or '%.0f'
+
+-- Numbers shared with src/engine/domain/take.ts and limit.ts.
+local SLIDING_WINDOW, FIXED_WINDOW, SLIDING_LOG, CALENDAR_WINDOW, TOKEN_BUCKET = 1, 2, 3, 5, 0
+local WAIT_US_MAX = 315360000000000 -- ten years; bounds waits and lifetimes, so that PX stays within Redis's range
+local SKEW_US_MAX = 10000000 -- a state dated later than now by more than this is moved to now
+local AMOUNT_MAX = 4294967295
+local TICKS = 1000000 -- ticks per window; also millionths per token
+local OUTCOME_OVER, OUTCOME_NEVER, OUTCOME_ROOM = 2, 3, 1
+local STATUS_OPENED, STATUS_PAID = 8, 4 -- added to a take's outcome
+local KIND_ORDINARY, KIND_QUOTA = 0, 1
+local MODE_PAY, MODE_PEEK, MODE_REFUND, MODE_POST_PAID, MODE_SETTLE, MODE_GIVE_BACK = 0, 1, 2, 3, 5, 6
+local VERDICT_TOO_LATE, VERDICT_NO_COUNT, VERDICT_ALLOWED, VERDICT_REFUSED, VERDICT_HOLDS_FULL = 3, 4, 1, 2, 6
+
+-- Bytes of a group's head, of a take and of a limit in the arguments; numbers of a take, there and in the reply.
+local HEAD_BYTES, LIMIT_BYTES, TAKE_BYTES, TAKE_NUMBERS = 24, 40, 48, 6

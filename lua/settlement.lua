@@ -1,13 +1,20 @@
--- Settles groups of takes, each as a whole, so that a refused call pays nothing. The twin of
+-- Settles any group of takes, each as a whole, so that a refused call pays nothing. The twin of
 -- src/engine/algorithms/settlement.ts. Takes are counted from 0. A take's numbers begin at first + i * TAKE_BYTES in
 -- the groups, its answer at answers + i * TAKE_NUMBERS in the reply.
+--
+-- A take that may pass in one of two ways, on other buckets or with less room, is tried again on the same copies: the
+-- steps' `judge` changes nothing. So `judge` below asks it for the first way about all its buckets (`open` brings them)
+-- before it pays any of them, and if one has no room, for the second way. `undo`, `report` and the writes know only what
+-- was paid in the end, by the bucket and limit in bucket_of and limit_of. take.lua must not take such a group for a
+-- simple one.
 
 local function settlement(now_us, limits, groups, saved, texts, lifetimes, reply, holds)
   local WAIT, PAID_AT, CAPPED = 2, 4, 5 -- where an answer has these numbers, after its status
   -- Bucket and limit of each take of the group.
-  local bucket_of, limit_of = { nil, nil }, { nil, nil }
-  -- The buckets of the group, and these by their keys. The tables are used again for the next group.
+  local bucket_of, limit_of = { [0] = false, nil }, { [0] = false, nil }
+  -- The buckets of the group, and these by their keys, or false. The tables are used again for the next group.
   local buckets, bucket_count, by_key, damaged = { nil, nil }, 0, { nil, nil }, 0
+  for key = 1, #saved do by_key[key] = false end
 
   -- A bucket of the group. The first take on it fills it from its text, and brings it to now.
   local function open(key, limit)
@@ -114,7 +121,7 @@ local function settlement(now_us, limits, groups, saved, texts, lifetimes, reply
         if not lasts_us or lasts_us < reset_us then lifetimes[key] = reset_us end
       end
     end
-    for i = 1, bucket_count do by_key[buckets[i].key] = nil end
+    for i = 1, bucket_count do by_key[buckets[i].key] = false end
     bucket_count = 0
   end
 

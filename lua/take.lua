@@ -21,8 +21,9 @@
 -- All reads come before the first write, so that an error at one key leaves no other half written. A refusal writes
 -- nothing, but extends the lifetime of a token bucket whose rate was lowered since it was written.
 --
--- A group of one payment or peek, most of the traffic, is settled here; settlement.lua settles any group. Its functions
--- and tables would make a call of one take half as expensive again (bench/store/script-cost.mjs).
+-- A simple group is settled here: payments and peeks of ordinary descriptors on different buckets, or a single one. They
+-- don't depend on each other, so all are judged before any is paid. settlement.lua settles any group, but its functions
+-- and tables cost as much again as a call of two takes (bench/store/script-cost.mjs).
 --
 -- Steps of algorithms are those of Step in src/engine/algorithms/working-bucket.ts, under the same names. They change the
 -- table that they get as `state`. In addition `read` fills it from its text and returns whether that is sound, and
@@ -56,53 +57,82 @@ local saved = call('MGET', unpack(KEYS))
 local texts, lifetimes = { nil, nil }, { nil, nil }
 local damaged, damaged_in_groups = 0, 0 -- buckets whose keys held something else
 
-local reply, length, groups, at = { now_us, 0, 0, 0, 0, 0, 0, 0, 0 }, 2, ARGV[3], 1
-local state, holds, settle = { used = 0, at_us = 0, previous = 0, refill = 0 }
+-- The buckets of a simple group, whose tables are used again for the next one; by key, where the last group of several
+-- takes begins that names it; and what only other groups need.
+local buckets, group_of, holds, settle = { nil, nil }
+local reply, length, groups, at = { now_us, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }, 2, ARGV[3], 1
 while at <= #groups do
   local size, latest_us, spare_quota, key, limit, descriptor, kind, mode, cost = unpack_numbers('<ddddddddd', groups, at)
-  local verdict = VERDICT_ALLOWED
+  local first, answers, verdict = at + HEAD_BYTES, length + 2, VERDICT_ALLOWED
+  local is_simple = mode <= MODE_PEEK and not ARGV[4]
+  if size > 1 then
+    group_of = group_of or { nil, nil }
+    for take = first, first + (size - 1) * TAKE_BYTES, TAKE_BYTES do
+      key, limit, descriptor, kind, mode = unpack_numbers('<ddddd', groups, take)
+      is_simple = is_simple and mode <= MODE_PEEK and kind == KIND_ORDINARY and group_of[key] ~= at
+      group_of[key] = at
+    end
+  end
+
   if latest_us > 0 and now_us > latest_us then
     verdict = VERDICT_TOO_LATE
-  elseif size > 1 or mode > MODE_PEEK or ARGV[4] then
+  elseif is_simple then
+    -- Read and judge.
+    local answer = answers
+    for i = 1, size do
+      if size > 1 then key, limit, descriptor, kind, mode, cost = unpack_numbers('<dddddd', groups, first + (i - 1) * TAKE_BYTES) end
+      limit = limits[limit]
+      local bucket, steps, text, is_changed = buckets[i], limit.steps, texts[key], false
+      if not bucket then
+        bucket = { used = 0, at_us = 0, previous = 0, refill = 0, key = key, limit = limit, pays = false, is_changed = false }
+        buckets[i] = bucket
+      end
+      if text == nil then text = saved[key] end
+      if text and steps.read(bucket, text, limit, now_us) then
+        is_changed = steps.advance(bucket, limit, now_us)
+      else
+        steps.clear(bucket, limit, now_us)
+        if text then is_changed, damaged = true, damaged + 1 end
+      end
+      local outcome, wait_us = steps.judge(bucket, limit, cost, now_us)
+      if outcome ~= OUTCOME_ROOM and (kind == KIND_ORDINARY or (kind == KIND_QUOTA and spare_quota == 0)) then verdict = VERDICT_REFUSED end
+      local pays = mode == MODE_PAY and outcome == OUTCOME_ROOM and cost
+      bucket.key, bucket.limit, bucket.pays, bucket.is_changed = key, limit, pays, is_changed
+      reply[answer], reply[answer + 1], reply[answer + 2] = outcome, 0, wait_us
+      answer = answer + TAKE_NUMBERS
+    end
+
+    -- Pay, report and write.
+    answer = answers
+    for i = 1, size do
+      local bucket = buckets[i]
+      local key, limit, pays, is_changed = bucket.key, bucket.limit, bucket.pays, bucket.is_changed
+      local steps, paid_at_us = limit.steps, 0
+      if pays and verdict == VERDICT_ALLOWED then
+        steps.pay(bucket, pays)
+        paid_at_us, is_changed = bucket.at_us > now_us and bucket.at_us or now_us, is_changed or pays > 0
+        reply[answer] = OUTCOME_ROOM + STATUS_PAID
+      end
+      local remaining, reset_us = steps.report(bucket, limit, now_us)
+      reply[answer + 1], reply[answer + 3], reply[answer + 4], reply[answer + 5] = remaining, reset_us, paid_at_us, 0
+      answer = answer + TAKE_NUMBERS
+      if is_changed then texts[key] = steps.write(bucket) end
+      -- The longest lifetime counts, because limits that share a bucket may differ in amount. Only of a token bucket may
+      -- it be longer without a change.
+      if is_changed or limit.algorithm == TOKEN_BUCKET or not saved[key] then
+        local lasts_us = lifetimes[key]
+        if not lasts_us or lasts_us < reset_us then lifetimes[key] = reset_us end
+      end
+    end
+  else
     if not settle then
       -- Only the script for calls with holds includes holds.lua, and gets ARGV[4].
       holds = ARGV[4] and open_holds(ARGV[4], KEYS, now_us, lifetime_extra_ms, limits, groups, saved, texts, lifetimes, reply)
       settle = settlement(now_us, limits, groups, saved, texts, lifetimes, reply, holds)
     end
-    verdict, damaged_in_groups = settle(size, at + HEAD_BYTES, length + 2, spare_quota == 1)
-  else
-    limit = limits[limit]
-    local steps, text, is_changed = limit.steps, texts[key], false
-    if text == nil then text = saved[key] end
-    if text and steps.read(state, text, limit, now_us) then
-      is_changed = steps.advance(state, limit, now_us)
-    else
-      steps.clear(state, limit, now_us)
-      if text then is_changed, damaged = true, damaged + 1 end
-    end
-
-    local outcome, wait_us = steps.judge(state, limit, cost, now_us)
-    local paid_at_us = 0
-    if outcome ~= OUTCOME_ROOM then
-      if kind == KIND_ORDINARY or (kind == KIND_QUOTA and spare_quota == 0) then verdict = VERDICT_REFUSED end
-    elseif mode == MODE_PAY then
-      steps.pay(state, cost)
-      paid_at_us = state.at_us > now_us and state.at_us or now_us
-      is_changed, outcome = is_changed or cost > 0, outcome + STATUS_PAID
-    end
-
-    local remaining, reset_us = steps.report(state, limit, now_us)
-    reply[length + 2], reply[length + 3], reply[length + 4] = outcome, remaining, wait_us
-    reply[length + 5], reply[length + 6], reply[length + 7] = reset_us, paid_at_us, 0
-    if is_changed then texts[key] = steps.write(state) end
-    -- The longest lifetime counts, because limits that share a bucket may differ in amount. Only of a token bucket may
-    -- it be longer without a change.
-    if is_changed or limit.algorithm == TOKEN_BUCKET or not saved[key] then
-      local lasts_us = lifetimes[key]
-      if not lasts_us or lasts_us < reset_us then lifetimes[key] = reset_us end
-    end
+    verdict, damaged_in_groups = settle(size, first, answers, spare_quota == 1)
   end
-  reply[length + 1], at = verdict, at + HEAD_BYTES + size * TAKE_BYTES
+  reply[length + 1], at = verdict, first + size * TAKE_BYTES
   length = length + (verdict <= VERDICT_REFUSED and 1 + size * TAKE_NUMBERS or 1)
 end
 if holds then length = holds.report(length) end

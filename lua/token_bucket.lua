@@ -10,9 +10,6 @@
 -- A tick has as many microseconds as the window has seconds, and pays off `amount` millionths.
 
 local function token_bucket()
-  -- 2^13. Products that could pass 2^53 are computed in two parts, as in src/engine/domain/limit.ts.
-  local HALF = 8192
-
   -- Millionths of a token that return in `us` microseconds, which are less than a tick; rounded down.
   local function refill_within_tick(us, amount, window_seconds)
     if us * amount <= EXACT_MAX then return floor(us * amount / window_seconds) end
@@ -23,6 +20,7 @@ local function token_bucket()
   -- ceil(rest x window_seconds / amount), for `rest` below `amount`.
   local function us_within_tick(rest, amount, window_seconds)
     if rest * window_seconds <= EXACT_MAX then return ceil(rest * window_seconds / amount) end
+    local HALF = 8192 -- 2^13
     local high = floor(window_seconds / HALF)
     local us = floor(rest * high / amount)
     return us * HALF + ceil(((rest * high - us * amount) * HALF + rest * (window_seconds - high * HALF)) / amount)
@@ -35,7 +33,9 @@ local function token_bucket()
     local ticks = floor(debt / amount)
     if ticks * window_seconds >= WAIT_US_MAX then return WAIT_US_MAX end
     local us = ticks * window_seconds + us_within_tick(debt - ticks * amount, amount, window_seconds)
-    return us < WAIT_US_MAX and min(WAIT_US_MAX, us + state.at_us - now_us) or WAIT_US_MAX
+    if us >= WAIT_US_MAX then return WAIT_US_MAX end
+    us = us + state.at_us - now_us
+    return us < WAIT_US_MAX and us or WAIT_US_MAX
   end
 
   -- Makes a bucket without debt a full one, to which nothing returns: its time begins now.
@@ -83,8 +83,9 @@ local function token_bucket()
     end,
 
     judge = function(state, limit, cost, now_us)
-      local excess = state.used + cost * TICKS - limit.burst * TICKS
-      if cost > limit.burst then return OUTCOME_NEVER, 0 end
+      local burst = limit.burst
+      local excess = state.used + (cost - burst) * TICKS
+      if cost > burst then return OUTCOME_NEVER, 0 end
       if excess <= state.refill then return OUTCOME_ROOM, 0 end
       return OUTCOME_OVER, us_until_worked_off(excess, state, limit, now_us)
     end,
