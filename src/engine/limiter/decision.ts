@@ -253,3 +253,15 @@ export function settlementFound({ takes, size }: TakeGroup, descriptor: number):
 function strengthOf({ held, limit }: Take): number {
   return (limit.isConcurrent ? 0 : 3) + (held === HoldFound.none ? 2 : held === HoldFound.settled ? 0 : 1);
 }
+
+/**
+ * What the descriptor has paid, in the caller's parts. A `concurrent` limit costs 1, so the largest cost is the amount.
+ */
+export function paidBy({ group, rules }: LimitCall, index: number): number {
+  let paid = 0;
+  for (let i = 0; i < group.size; i++) {
+    const take = group.takes[i] as Take;
+    if (take.paid && take.mode === Mode.pay && take.descriptor === index) paid = Math.max(paid, take.cost);
+  }
+  return paid * (rules[index]?.hold?.estimate?.per ?? 1);
+}

@@ -11,12 +11,12 @@ import { buildRoot } from "./build-rule.ts";
 import { gatherDefaults } from "./defaults.ts";
 import type { DomainDraft, GlobalLimitDraft } from "./draft.ts";
 import { Fields } from "./fields.ts";
-import { gatherHolds, warnUnused } from "./gateway-rules.ts";
+import { warnUnused } from "./gateway-rules.ts";
 import { limitsOnBucket } from "./priority.ts";
 import { formatPlace, ProblemLog } from "./problems.ts";
 import { checkUnused, gatherNamedLimits } from "./read-limits.ts";
 import { Regexes } from "./read-pattern.ts";
-import { readFile } from "./read-rule.ts";
+import { readDefaultHolds, readFile } from "./read-rule.ts";
 import { counterRules } from "./reference-rules.ts";
 import { readRequired } from "./required.ts";
 import type { DomainRules, GlobalLimit, RuleSet } from "./rule-set.ts";
@@ -50,7 +50,7 @@ export function* compileSteps(files: readonly SourceFile[], options: CompileOpti
     mergesDomains: options.mergeDomains ?? false,
     regexes: new Regexes(),
     defaults,
-    holds: gatherHolds(defaults, log),
+    holds: readDefaultHolds(defaults, log),
     named: gatherNamedLimits(files, log),
     domains: new Map<string, DomainDraft>(),
     read: { rules: 0 },

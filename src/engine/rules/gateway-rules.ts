@@ -2,10 +2,9 @@
 // for entries that only concern holds.
 
 import { oneByteOf } from "../domain/request.ts";
-import { type Defaults, hasKey, without } from "./defaults.ts";
-import { Fields } from "./fields.ts";
-import { readHold } from "./hold.ts";
+import { hasKey, without } from "./defaults.ts";
 import type { ProblemLog } from "./problems.ts";
+import type { HoldEntries } from "./rule-set.ts";
 import { OWN_LIMIT_KEYS, RATE_KEYS, REFERENCE_KEYS } from "./schema.ts";
 import type { MappingEntry, MappingNode, ScalarNode, SourceNode } from "./source.ts";
 
@@ -73,21 +72,18 @@ export type DefaultHolds = ReadonlyMap<string, DefaultHold>;
 /** In names of entries: matches the number of a policy's rule. */
 const STAR = "*";
 
-/** Reads the holds of all defaults. Mistakes are reported; such a hold is left out. */
-export function gatherHolds(defaults: Defaults, log: ProblemLog): DefaultHolds {
-  const found = new Map<string, DefaultHold>();
-  for (const [domain, mapping] of defaults) {
-    const entries = mapping.entries.filter(({ key }) => key.text === "hold" || key.text === "concurrent");
-    const errorsBefore = log.errorCount;
-    const { hold } = readHold(new Fields("defaults", [mapping], log));
-    if (hold === undefined || log.errorCount > errorsBefore) continue;
-    const { idEntry, settleEntry, estimate } = hold;
-    const otherEntries = [settleEntry, ...(estimate?.entry === undefined ? [] : [estimate.entry])];
-    if ([idEntry, ...otherEntries].some((name) => name.split(STAR).length > 2)) {
-      log.error(mapping.at, `hold: expected at most one '${STAR}' in the name of an entry`);
-    } else found.set(domain, { entries, idEntry, otherEntries, isUsed: false });
-  }
-  return found;
+/**
+ * The hold that the defaults of a domain give rules, of which `hold` was read. A mistake is reported; there is none
+ * then.
+ */
+export function defaultHoldOf(defaults: MappingNode, hold: HoldEntries, log: ProblemLog): DefaultHold | undefined {
+  const entries = defaults.entries.filter(({ key }) => key.text === "hold" || key.text === "concurrent");
+  const { idEntry, settleEntry, estimate } = hold;
+  const otherEntries = [settleEntry, ...(estimate?.entry === undefined ? [] : [estimate.entry])];
+  if ([idEntry, ...otherEntries].every((name) => name.split(STAR).length <= 2))
+    return { entries, idEntry, otherEntries, isUsed: false };
+  log.error(defaults.at, `hold: expected at most one '${STAR}' in the name of an entry`);
+  return undefined;
 }
 
 /** Warns of holds that no rule uses. Must be called when all rules have been read. */

@@ -17,7 +17,7 @@ import {
   type RuleDraft,
 } from "./draft.ts";
 import { Fields, isNull } from "./fields.ts";
-import { type DefaultHold, type DefaultHolds, plainRule } from "./gateway-rules.ts";
+import { type DefaultHold, type DefaultHolds, defaultHoldOf, plainRule } from "./gateway-rules.ts";
 import { checkHold, readHold } from "./hold.ts";
 import { formatPlace, type ProblemLog } from "./problems.ts";
 import { readLimit, readOnStoreFailure, refuseSync } from "./read-limit.ts";
@@ -95,6 +95,19 @@ export function* readFile(file: SourceFile, set: SetContext, log: ProblemLog): L
   const hold = isResource ? set.holds.get(domain) : undefined;
   const { regexes, read } = set;
   yield* readRules(fields, draft.rules, 1, { draft, regexes, isResource, defaults, hold, named, read });
+}
+
+/** Reads the holds of all defaults. Mistakes are reported; such a hold is left out. */
+export function readDefaultHolds(defaults: Defaults, log: ProblemLog): DefaultHolds {
+  const found = new Map<string, DefaultHold>();
+  for (const [domain, mapping] of defaults) {
+    const errorsBefore = log.errorCount;
+    const { hold } = readHold(new Fields("defaults", [mapping], log));
+    if (hold === undefined || log.errorCount > errorsBefore) continue;
+    const made = defaultHoldOf(mapping, hold, log);
+    if (made !== undefined) found.set(domain, made);
+  }
+  return found;
 }
 
 /** The draft that a file adds to; one that nobody uses if the file has no domain, or another file has the same. */

@@ -6,9 +6,9 @@ import { RequestError } from "../../base/errors.ts";
 import { WireType, WireWriter } from "../../base/wire.ts";
 import { ON_STORE_FAILURE_NAMES, type OnStoreFailure } from "../../engine/domain/limit.ts";
 import { HoldAsk, type LimitRequest, textOf } from "../../engine/domain/request.ts";
-import { Mode, Outcome, type Take, type TakeGroup } from "../../engine/domain/take.ts";
+import { Outcome, type Take, type TakeGroup } from "../../engine/domain/take.ts";
 import type { LimitCall } from "../../engine/limiter/call.ts";
-import { canPassLater, retryAfterSeconds, settlementFound } from "../../engine/limiter/decision.ts";
+import { canPassLater, paidBy, retryAfterSeconds, settlementFound } from "../../engine/limiter/decision.ts";
 import type { UnaryReply } from "../unary.ts";
 import { CODE_OK, CODE_OVER_LIMIT, readDomain, readEntry, readEntryText, reader } from "./codec.ts";
 import { reasonOf } from "./headers.ts";
@@ -63,18 +63,6 @@ export class SettleService extends CallService {
 
 function remainingOf({ decision }: LimitCall): number {
   return decision.statuses[0]?.remaining ?? 0;
-}
-
-/**
- * What the descriptor has paid, in the caller's parts. A `concurrent` limit costs 1, so the largest cost is the amount.
- */
-export function paidBy({ group, rules }: LimitCall, index: number): number {
-  let paid = 0;
-  for (let i = 0; i < group.size; i++) {
-    const take = group.takes[i] as Take;
-    if (take.paid && take.mode === Mode.pay && take.descriptor === index) paid = Math.max(paid, take.cost);
-  }
-  return paid * (rules[index]?.hold?.estimate?.per ?? 1);
 }
 
 function hasUnanswered(group: TakeGroup): boolean {

@@ -16,10 +16,8 @@ import type { LimitOutcome } from "../simulate/report.ts";
 import { simulate } from "../simulate/simulate.ts";
 import type { Mapping } from "../simulate/sources/mapping.ts";
 import { LineCounts, openCalls } from "../simulate/sources/open-calls.ts";
-import type { HoldNames } from "../simulate/suggest/held-calls.ts";
-import type { HoldUse } from "../simulate/suggest/hold-use.ts";
 import { type RulesTextOptions, rulesText } from "../simulate/suggest/rules-text.ts";
-import type { Shape } from "../simulate/suggest/shapes.ts";
+import type { HoldNames, ReportedUse, Shape } from "../simulate/suggest/shapes.ts";
 import { type Suggestion, suggest } from "../simulate/suggest/suggest.ts";
 import { type FileChoiceFlags, sayLines, withInput } from "./call-options.ts";
 import { decidingSettings, virtualSettings } from "./rules-source.ts";
@@ -172,7 +170,7 @@ function keyNotes({ keys, endsInNumbers }: Shape): string[] {
   return looksLikeAddress(key) ? [`addresses? address: { ipv6: 64 } makes one caller of all that a host has`] : [];
 }
 
-function holdNotes(use: HoldUse, { percentile, headroom }: Wanted, holds: LimitOutcome["holds"] = null): string[] {
+function holdNotes(use: ReportedUse, { percentile, headroom }: Wanted, holds: LimitOutcome["holds"] = null): string[] {
   const { used, usedMax, timed, tookMsMax } = use;
   const longest =
     timed > 0

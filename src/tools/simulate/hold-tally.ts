@@ -4,26 +4,22 @@
 import { MICROS_PER_SECOND } from "../../base/units.ts";
 import { HoldFound, Mode, Outcome, type Take } from "../../engine/domain/take.ts";
 import { heldName } from "./call-text.ts";
+import type { HoldCounts } from "./limit-tally.ts";
 
 /** Counts of one limit. */
 export class HoldTally {
-  // Fields of the report. Hits are in the limit's unit.
-  readonly #counts = {
+  readonly #counts: HoldCounts = {
     opened: 0,
-    /** Settled in time, whether more, less or just as much was used. */
     settled: 0,
     settled_below: 0,
     unused_hits: 0,
     settled_above: 0,
     exceeded_hits: 0,
     exceeded_hits_max: 0,
-    /** Ended by themselves. */
     expired: 0,
-    /** Settlements that found no hold, charged as reported; and repeated settlements. */
     late_settlements: 0,
     late_hits: 0,
     repeated_settlements: 0,
-    /** Settlements left out because these rules refuse their calls. */
     settlements_of_refused: 0,
   };
   /** When each live hold ends, by its name. Holds end in the order in which they were paid. */
@@ -38,7 +34,7 @@ export class HoldTally {
   }
 
   /** What has been counted, with the holds that at that time are not settled and have not ended. */
-  report(atUs: number) {
+  report(atUs: number): HoldCounts & { readonly live: number } {
     this.#expire(atUs);
     return { ...this.#counts, live: this.#live.size };
   }

@@ -3,7 +3,6 @@
 import type { Limit } from "../../engine/domain/limit.ts";
 import { canRefuseCall, isOver, type Take } from "../../engine/domain/take.ts";
 import { callerOf } from "./call-text.ts";
-import { HoldTally } from "./hold-tally.ts";
 
 /** Callers counted separately over all limits, some 60 bytes each. With more, reports give lower bounds. */
 const CALLERS_MAX = 2_000_000;
@@ -25,6 +24,26 @@ interface RefusedCaller {
   refusedSince: number;
 }
 
+/** What became of a limit's holds, as fields of the report. Hits are in the limit's unit. */
+export interface HoldCounts {
+  opened: number;
+  /** Settled in time, whether more, less or just as much was used. */
+  settled: number;
+  settled_below: number;
+  unused_hits: number;
+  settled_above: number;
+  exceeded_hits: number;
+  exceeded_hits_max: number;
+  /** Ended by themselves. */
+  expired: number;
+  /** Settlements that found no hold, charged as reported; and repeated settlements. */
+  late_settlements: number;
+  late_hits: number;
+  repeated_settlements: number;
+  /** Settlements left out because these rules refuse their calls. */
+  settlements_of_refused: number;
+}
+
 /** Counts of one limit. */
 export class LimitTally {
   readonly limit: Limit;
@@ -33,8 +52,6 @@ export class LimitTally {
   refused = 0;
   /** Reports of post-paid hits, refunds and settlements. */
   reported = 0;
-  /** Undefined for a limit whose payments are final. */
-  readonly holds: HoldTally | undefined;
   firstRefusal: { readonly atUs: number; readonly caller: string } | null = null;
   /** The smallest burst (of windows: amount) under which every call would have had room. */
   needed = 0;
@@ -49,7 +66,6 @@ export class LimitTally {
 
   constructor(limit: Limit, room: ReturnType<typeof callerRoom>) {
     this.limit = limit;
-    this.holds = limit.holdSeconds > 0 ? new HoldTally() : undefined;
     this.#room = room;
   }
 

@@ -31,7 +31,7 @@ export function reportOf(simulation: Simulation) {
       undecided: simulation.undecided,
     },
     time: timeReport(timeline),
-    limits: [...new Set(simulation.tallies())].map((tally) => limitReport(tally, timeline.lastUs)),
+    limits: [...new Set(simulation.tallies())].map((tally) => limitReport(tally, simulation)),
     unmatched: {
       descriptors: unmatched.descriptors,
       shapes: unmatched.list(),
@@ -74,7 +74,7 @@ function changesReport(changes: Simulation["changes"], old: NonNullable<Simulati
   };
 }
 
-function limitReport(tally: LimitTally, endUs: number) {
+function limitReport(tally: LimitTally, simulation: Simulation) {
   const { limit, asked, refused, firstRefusal, needed } = tally;
   const longest = tally.longest();
   return {
@@ -103,6 +103,6 @@ function limitReport(tally: LimitTally, endUs: number) {
     /** The smallest that would have refused nobody; null if none would have, or nobody asked. */
     smallest_burst: needed === 0 || !Number.isFinite(needed) ? null : needed,
     /** Null for a limit without holds. */
-    holds: tally.holds?.report(endUs) ?? null,
+    holds: simulation.holdsOf(tally, simulation.timeline.lastUs) ?? null,
   };
 }

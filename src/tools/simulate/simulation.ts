@@ -9,6 +9,7 @@ import type { RuleSet } from "../../engine/rules/rule-set.ts";
 import type { RecordedCall } from "../mirror/read-recording.ts";
 import { callerText } from "./call-text.ts";
 import { Changes } from "./changes.ts";
+import { HoldTally } from "./hold-tally.ts";
 import { callerRoom, LimitTally } from "./limit-tally.ts";
 import { NeededBursts } from "./needed-bursts.ts";
 import { Refusals } from "./refusals.ts";
@@ -59,6 +60,7 @@ export class Simulation {
   readonly #tallies = new Map<Limit, LimitTally>();
   /** By the limit's name: those of rules, which limits at run time share, and those of overrides. */
   readonly #talliesByName = new Map<string, LimitTally>();
+  readonly #holds = new Map<LimitTally, HoldTally>();
   readonly #labelOf: (take: Take) => string;
   readonly #onNeed: (take: Take, needed: number) => void;
 
@@ -90,6 +92,11 @@ export class Simulation {
   /** Counts of all limits, in the order of the files; limits that calls bring along come last. */
   tallies(): readonly LimitTally[] {
     return [...new Set([...this.#tallies.values(), ...this.#talliesByName.values()])];
+  }
+
+  /** What became of the limit's holds until `atUs`; undefined if its payments are final. */
+  holdsOf(tally: LimitTally, atUs: number) {
+    return tally.limit.holdSeconds > 0 ? (this.#holds.get(tally) ?? new HoldTally()).report(atUs) : undefined;
   }
 
   /**
@@ -144,7 +151,10 @@ export class Simulation {
       if (take.mode === Mode.blocked) continue;
       const tally = this.#tallyOf(take.limit);
       tally.count(take, nowUs, this.#labelOf);
-      tally.holds?.count(take, nowUs, this.service.store.leftOut.has(take));
+      if (take.limit.holdSeconds > 0) {
+        const isOfRefused = this.service.store.leftOut.has(take);
+        getOrInsert(this.#holds, tally, () => new HoldTally()).count(take, nowUs, isOfRefused);
+      }
     }
   }
 

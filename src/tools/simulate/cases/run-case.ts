@@ -5,11 +5,10 @@ import { durationWords, MICROS_PER_SECOND, TIME_US_MAX } from "../../../base/uni
 import { textOf } from "../../../engine/domain/request.ts";
 import { Mode, Outcome, type Take, type TakeGroup, Verdict } from "../../../engine/domain/take.ts";
 import type { LimitCall } from "../../../engine/limiter/call.ts";
-import { canPassLater, settlementFound } from "../../../engine/limiter/decision.ts";
+import { canPassLater, paidBy, settlementFound } from "../../../engine/limiter/decision.ts";
 import { formatPlace } from "../../../engine/rules/problems.ts";
 import type { RuleSet } from "../../../engine/rules/rule-set.ts";
 import type { Place } from "../../../engine/rules/source.ts";
-import { paidBy } from "../../../grpc/rls/budgets.ts";
 import { addHeaders, type HeaderOptions } from "../../../grpc/rls/headers.ts";
 import { failWithCallFailure, failWithError } from "../../../grpc/rls/service.ts";
 import { GrpcStatus } from "../../../grpc/unary.ts";

@@ -1,26 +1,11 @@
-// Callers and calls of a recording: who asks, for how many hits, and for calls that report at their end, what they
-// used. Ids connect a call's begin and end.
+// Calls of a recording that report at their end: what they used. Ids connect a call's begin and end.
 
 import type { Descriptor, LimitRequest } from "../../../engine/domain/request.ts";
 import { parseWeight } from "../../../engine/rules/cost.ts";
+import { callerName, type HoldNames, hitsOf } from "./shapes.ts";
 
 /** Calls remembered until their end and for a while after, some 200 bytes each. The oldest are dropped beyond that. */
 const CALLS_MAX = 300_000;
-
-/** Keys of the entries about holds, one-byte. `--hold` names them, because there are no rules yet. */
-export interface HoldNames {
-  /** Tells one call from another. */
-  readonly id: string;
-  /** Says what a call may cost. */
-  readonly estimate: string;
-  /** Marks the end of a call. */
-  readonly settle: string;
-}
-
-/** True for the key of an entry about a call, not about its caller. */
-export function speaksOfHold(key: string, names: HoldNames | undefined): boolean {
-  return names !== undefined && (key === names.id || key === names.estimate || key === names.settle);
-}
 
 /** What a descriptor means for its call. */
 export interface HeldCall {
@@ -91,20 +76,4 @@ function statedBy(text: string | undefined): number | undefined {
 function usedBy(request: LimitRequest, { hasHits, hits }: Descriptor): number | undefined {
   if (hasHits) return hits;
   return request.hitsAddend > 0 ? request.hitsAddend : undefined;
-}
-
-/** Hits that the descriptor pays. */
-export function hitsOf(request: LimitRequest, descriptor: Descriptor): number {
-  return descriptor.hasHits ? descriptor.hits : Math.max(1, request.hitsAddend);
-}
-
-/** The values of a descriptor as one name of its caller. */
-export function callerName(descriptor: Descriptor, names?: HoldNames): string {
-  let name = "";
-  for (let i = 0; i < descriptor.entryCount; i++) {
-    if (speaksOfHold(descriptor.keys[i] as string, names)) continue;
-    const value = descriptor.values[i] as string;
-    name += `${value.length}:${value}`;
-  }
-  return name;
 }

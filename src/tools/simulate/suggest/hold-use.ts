@@ -4,25 +4,22 @@ import { createHistogram, type RecordableHistogram } from "node:perf_hooks";
 import { AMOUNT_MAX, divideUp } from "../../../base/units.ts";
 import { HOLD_SECONDS_MAX } from "../../../engine/rules/schema.ts";
 import type { HeldCall } from "./held-calls.ts";
+import type { ReportedUse } from "./shapes.ts";
 
 /** The suggested time if no call's length is known. */
 const SECONDS_UNKNOWN = 600;
 
 /** The calls of one kind of descriptor. */
-export class HoldUse {
+export class HoldUse implements ReportedUse {
   ended = 0;
-  /** True if a call's begin and end are two descriptors, so that a simulation can hold for it. */
   get isPaired(): boolean {
     return this.ended > 0;
   }
-  /** What calls used whose end says so. */
   readonly used = histogram();
   usedMax = 0;
-  /** Calls whose begin and end are known, and how long the longest took. */
   timed = 0;
   tookMsMax = 0;
-  /** What is suggested to be held. */
-  hold: { readonly default: number; readonly max: number; readonly seconds: number } | undefined;
+  hold: ReportedUse["hold"];
 
   learn({ part, used, tookUs }: HeldCall): void {
     if (part === "end") this.ended++;
@@ -36,10 +33,6 @@ export class HoldUse {
     this.used.record(Math.min(used + 1, Number.MAX_SAFE_INTEGER));
   }
 
-  /**
-   * Decides what to hold, each times `headroom`: by default what at least `share` of calls did not exceed, at most the
-   * most that any used, and as long as the longest call took.
-   */
   propose(share: number, headroom: number): void {
     const usual = quantile(this.used, share);
     const max = withHeadroom(this.usedMax, headroom);

@@ -1,8 +1,7 @@
 // Suggested limits as a rule file, with comments that say what they are made of.
 
 import { getOrInsert } from "../../../base/get-or-insert.ts";
-import type { HoldNames } from "./held-calls.ts";
-import type { Shape } from "./shapes.ts";
+import type { HoldNames, Shape } from "./shapes.ts";
 
 /** Plain words that YAML reads as text. */
 const PLAIN = /^[A-Za-z_][\w./-]*$/;

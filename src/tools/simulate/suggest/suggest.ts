@@ -1,6 +1,7 @@
 // Suggests limits for a recording: for each kind of descriptor a token bucket that would never have refused a chosen
 // share of callers. Reads the recording twice. The caller simulates the outcome.
 
+import { getOrInsert } from "../../../base/get-or-insert.ts";
 import { AMOUNT_MAX } from "../../../base/units.ts";
 import type { Take } from "../../../engine/domain/take.ts";
 import type { LimitCall } from "../../../engine/limiter/call.ts";
@@ -9,8 +10,9 @@ import { MemoryStore } from "../../../stores/memory/memory-store.ts";
 import type { RecordedCall } from "../../mirror/read-recording.ts";
 import { NeededBursts } from "../needed-bursts.ts";
 import { type DecidingSettings, SimulatedService } from "../simulated-service.ts";
-import { callerName, type HeldCall, HeldCalls, type HoldNames, hitsOf } from "./held-calls.ts";
-import { type Shape, Shapes } from "./shapes.ts";
+import { type HeldCall, HeldCalls } from "./held-calls.ts";
+import { HoldUse } from "./hold-use.ts";
+import { callerName, type HoldNames, hitsOf, type Shape, Shapes } from "./shapes.ts";
 
 interface SuggestOptions {
   /** Reads the calls of a recording, each time from the beginning. */
@@ -65,17 +67,21 @@ export async function suggest(options: SuggestOptions) {
 async function measureRates(options: SuggestOptions, shapes: Shapes): Promise<void> {
   const { compile, settings, holdNames } = options;
   const held = holdNames === undefined ? undefined : new HeldCalls(holdNames);
+  const uses = new Map<Shape, HoldUse>();
   await decideAll(options, new SimulatedService(compile([]), settings, MemoryStore), ({ request }, nowUs) => {
     for (const descriptor of request.descriptors.slice(0, request.descriptorCount)) {
       const heldCall = held?.read(request, descriptor, nowUs);
       const hits = held === undefined ? hitsOf(request, descriptor) : paidBy(heldCall);
       if (hits === 0 && heldCall === undefined) continue;
       const stretch = Math.floor(nowUs / STRETCH_US);
-      shapes
-        .of(request.domain, descriptor)
-        ?.learn(hits, heldCall, descriptor, callerName(descriptor, holdNames), stretch);
+      const shape = shapes.of(request.domain, descriptor);
+      if (shape === undefined) continue;
+      const isNew = heldCall?.tookUs === undefined;
+      shape.learn(hits, isNew, descriptor, callerName(descriptor, holdNames), stretch);
+      if (heldCall !== undefined) getOrInsert(uses, shape, () => new HoldUse()).learn(heldCall);
     }
   });
+  for (const [shape, use] of uses) shape.use = use;
 }
 
 /** Hits that count for the rate. Calls with holds count when they end: only then it is known what they used. */
