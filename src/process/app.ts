@@ -14,9 +14,6 @@ import { sayListening } from "./say-listening.ts";
 /** Longest time, in milliseconds, to send the last spans at shutdown; no call waits for them. */
 const LAST_SPANS_MS = 2_000;
 
-/** A running service. */
-export type App = Awaited<ReturnType<typeof startApp>>;
-
 /** Closes what is open. */
 async function close(
   { running, reloader, presence, runtimeLimits, store, decisionLog }: AppParts,

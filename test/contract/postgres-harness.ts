@@ -1,10 +1,12 @@
 // The PostgreSQL store over a real server, under a clock moved by hand.
 
-import { openPostgresStore, type PostgresStoreOptions } from "../../src/stores/postgres/postgres-store.ts";
+import { openPostgresStore } from "../../src/stores/postgres/postgres-store.ts";
 import type { PostgresServer } from "../support/postgres-server.ts";
 import { whenUp } from "../support/when-up.ts";
 import { contractOptions, harnessOver } from "./redis-harness.ts";
 import type { StoreHarness } from "./store-harness.ts";
+
+type PostgresStoreOptions = Parameters<typeof openPostgresStore>[0];
 
 /** A fresh store under a key prefix of its own, connected. */
 export async function postgresHarness(

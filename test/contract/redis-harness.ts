@@ -5,13 +5,15 @@ import { copyQuestion, Mode, TakeGroup } from "../../src/engine/domain/take.ts";
 import { costToReturn } from "../../src/engine/domain/verdict.ts";
 import type { SharedStore } from "../../src/stores/batching/shared-store.ts";
 import { openClusterStore } from "../../src/stores/redis/cluster-store.ts";
-import { openRedisStore, type RedisStoreOptions } from "../../src/stores/redis/redis-store.ts";
+import { openRedisStore } from "../../src/stores/redis/redis-store.ts";
 import { closedWithTest } from "../support/ends.ts";
 import { ManualClock } from "../support/manual-clock.ts";
 import type { ClusterRig } from "../support/redis-cluster.ts";
 import type { RedisServer } from "../support/redis-server.ts";
 import { whenUp } from "../support/when-up.ts";
 import { START_US, type StoreHarness } from "./store-harness.ts";
+
+type RedisStoreOptions = Parameters<typeof openRedisStore>[0];
 
 let harnesses = 0;
 

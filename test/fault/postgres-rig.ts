@@ -2,11 +2,13 @@
 
 import type { SharedStore } from "../../src/stores/batching/shared-store.ts";
 import type { PostgresBackend } from "../../src/stores/postgres/postgres-store.ts";
-import { openPostgresStore, type PostgresStoreOptions } from "../../src/stores/postgres/postgres-store.ts";
+import { openPostgresStore } from "../../src/stores/postgres/postgres-store.ts";
 import { closedWithTest } from "../support/ends.ts";
 import type { PostgresServer } from "../support/postgres-server.ts";
 import { whenUp } from "../support/when-up.ts";
 import { Reports, until } from "./store-rig.ts";
+
+type PostgresStoreOptions = Parameters<typeof openPostgresStore>[0];
 
 /** A store, what it reports, and its first connection awaited. */
 export async function openPostgresRig(

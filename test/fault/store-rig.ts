@@ -10,12 +10,14 @@ import type { Store } from "../../src/engine/domain/store.ts";
 import { TakeGroup, Verdict } from "../../src/engine/domain/take.ts";
 import type { SharedStore } from "../../src/stores/batching/shared-store.ts";
 import { unpackNumbers } from "../../src/stores/redis/redis-batch.ts";
-import { openRedisStore, type RedisStoreOptions } from "../../src/stores/redis/redis-store.ts";
+import { openRedisStore } from "../../src/stores/redis/redis-store.ts";
 import type { StoreObserver } from "../../src/stores/store-observer.ts";
 import { makeLimit } from "../support/builders.ts";
 import { closedWithTest } from "../support/ends.ts";
 import type { RedisServer } from "../support/redis-server.ts";
 import { whenUp } from "../support/when-up.ts";
+
+type RedisStoreOptions = Parameters<typeof openRedisStore>[0];
 
 /** A bucket that never refills: its debt is the sum of all that was ever paid. */
 export const LEDGER = makeLimit({ amount: 0, burst: 4_000_000_000, debtMax: 4_000_000_000, windowSeconds: 3_600 });

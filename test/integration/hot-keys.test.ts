@@ -6,13 +6,15 @@ import { SystemClock } from "../../src/base/clock.ts";
 import { type Limit, Sync } from "../../src/engine/domain/limit.ts";
 import type { Store } from "../../src/engine/domain/store.ts";
 import { Source, TakeGroup, Verdict } from "../../src/engine/domain/take.ts";
-import { type OpenedStore, openStore } from "../../src/process/app/open-store.ts";
+import { openStore } from "../../src/process/app/open-store.ts";
 import { readSettings } from "../../src/settings/settings.ts";
 import { SILENT_STORE_OBSERVER } from "../../src/stores/store-observer.ts";
 import { fillGroup } from "../contract/store-harness.ts";
 import { makeLimit } from "../support/builders.ts";
 import { closedWithTest } from "../support/ends.ts";
 import { RedisServer } from "../support/redis-server.ts";
+
+type OpenedStore = Awaited<ReturnType<typeof openStore>>;
 
 const PROCESSES = 3;
 const CALLERS = 8;

@@ -8,7 +8,7 @@ import { join } from "node:path";
 import { status } from "@grpc/grpc-js";
 import { beforeAll, describe, expect, test } from "vitest";
 import type { MirrorReport } from "../../src/tools/mirror/report.ts";
-import type { RunningMirror } from "../../src/tools/mirror/run-mirror.ts";
+import type { runMirror } from "../../src/tools/mirror/run-mirror.ts";
 import { endWithTest } from "../support/ends.ts";
 import { callRaw, checkHealth, openRawClient, startTestServer } from "../support/grpc-test-server.ts";
 import { listen } from "../support/listen.ts";
@@ -16,6 +16,8 @@ import { shouldRateLimit } from "../support/load-proto.ts";
 import { answerBytes, callBytes, NOBODY, requestBytes, startMirror } from "../support/mirror-rig.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 import { askOnce, openClient, type Reply, startTestApp, type TestApp } from "../support/test-app.ts";
+
+type RunningMirror = Awaited<ReturnType<typeof runMirror>>;
 
 const OK = answerBytes({ overall_code: "OK" });
 

@@ -6,10 +6,12 @@ import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import type { Log } from "../../src/base/log.ts";
 import type { RuleSet } from "../../src/engine/rules/rule-set.ts";
-import { Reloader, type ReloaderOptions } from "../../src/rule-sources/files/reload.ts";
+import { Reloader } from "../../src/rule-sources/files/reload.ts";
 import { ManualClock } from "../support/manual-clock.ts";
 import { PlainStatsBook } from "../support/rules.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
+
+type ReloaderOptions = ConstructorParameters<typeof Reloader>[0];
 
 let root: string;
 let directory: string;

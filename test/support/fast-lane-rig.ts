@@ -1,9 +1,11 @@
 // A fast lane on a free port, with methods of the test's choice.
 
-import { type FastLaneOptions, type FastLaneServer, startFastLane } from "../../src/grpc/transport/fast-lane.ts";
+import { type FastLaneOptions, startFastLane } from "../../src/grpc/transport/fast-lane.ts";
 import type { UnaryHandler } from "../../src/grpc/unary.ts";
 import { startWith, type TestServer } from "./grpc-test-server.ts";
 import { type Http2Peer, peerOf } from "./http2-peer.ts";
+
+type FastLaneServer = Awaited<ReturnType<typeof startFastLane>>;
 
 export const ECHO: UnaryHandler = { handle: (message, _deadlineUs, reply) => reply.ok(message) };
 

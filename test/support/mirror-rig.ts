@@ -6,9 +6,13 @@ import { SystemClock } from "../../src/base/clock.ts";
 import { createLogger } from "../../src/operate/telemetry/logger.ts";
 import { readAnswer, type TargetAnswer } from "../../src/tools/mirror/answer.ts";
 import type { CompareOptions } from "../../src/tools/mirror/compare.ts";
-import { type RunMirrorOptions, type RunningMirror, runMirror } from "../../src/tools/mirror/run-mirror.ts";
+import { runMirror } from "../../src/tools/mirror/run-mirror.ts";
 import { endWithTest } from "./ends.ts";
 import { shouldRateLimit } from "./load-proto.ts";
+
+type RunningMirror = Awaited<ReturnType<typeof runMirror>>;
+
+type RunMirrorOptions = Parameters<typeof runMirror>[0];
 
 /** Nothing ignored, a second of tolerance for times. */
 export const STRICT: CompareOptions = { ignore: [], remainingTolerance: 0, durationTolerance: 1_000 };

@@ -5,11 +5,13 @@ import { join } from "node:path";
 import { credentials, loadPackageDefinition, Metadata, type ServiceError } from "@grpc/grpc-js";
 import { type Clock, SystemClock } from "../../src/base/clock.ts";
 import { createLogger } from "../../src/operate/telemetry/logger.ts";
-import { type App, startApp } from "../../src/process/app.ts";
+import { startApp } from "../../src/process/app.ts";
 import { readSettings } from "../../src/settings/settings.ts";
 import { endWithTest } from "./ends.ts";
 import { loadProto } from "./load-proto.ts";
 import { temporaryFolder } from "./temporary-folder.ts";
+
+type App = Awaited<ReturnType<typeof startApp>>;
 
 /** A request in proto field names. */
 export interface AskedRequest {

@@ -6,7 +6,7 @@ import { request as httpRequest } from "node:http";
 import { dirname, join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { Client, credentials, Metadata, type MethodDefinition, type ServiceError } from "@grpc/grpc-js";
-import type { App } from "../../src/process/app.ts";
+import type { startApp } from "../../src/process/app.ts";
 import { loadProto } from "../support/load-proto.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 import { startBareApp } from "../support/test-app.ts";
@@ -15,6 +15,8 @@ import { clock, differences, keyDifferences, nowSeconds, withWindows } from "./e
 import { type LoadedResponse, normalResponse } from "./normal-form.ts";
 import { type HttpStep, needsOwnService, type RecordedCase, type RecordedKey, type Step } from "./recorded.ts";
 import { statDifferences } from "./stats-of-metrics.ts";
+
+type App = Awaited<ReturnType<typeof startApp>>;
 
 const READY_MS_MAX = 10_000;
 /** Health follows the store within this. */

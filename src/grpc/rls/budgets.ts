@@ -119,7 +119,7 @@ function readAmount(): number {
 }
 
 /** Why and how a call was answered without the store. */
-export interface Degraded {
+interface Degraded {
   /** Name of the failure policy that was applied. */
   readonly policy: string;
   /** Code of the store's error. */

@@ -17,7 +17,7 @@ export interface FastLaneOptions extends GrpcServerOptions {
 }
 
 /** A listening server and its counters. */
-export type FastLaneServer = GrpcServer & Pick<RunningServer, "counts">;
+type FastLaneServer = GrpcServer & Pick<RunningServer, "counts">;
 
 /** Starts to listen. Rejects with ConfigError if it can't, in one sentence that names address and settings. */
 export async function startFastLane(options: FastLaneOptions): Promise<FastLaneServer> {

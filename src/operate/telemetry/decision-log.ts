@@ -14,7 +14,7 @@ import { readTraceparent, type SpanIds } from "../../grpc/trace-context.ts";
 /** Longer lines are left out: a call may have 256 descriptors of 64 KiB each. In UTF-16 units. */
 const LINE_CHARS_MAX = 65_536;
 
-export interface DecisionLogOptions {
+interface DecisionLogOptions {
   readonly kind: "refusals" | "all";
   /** Lines per second for each limit, and the burst. */
   readonly linesPerSecond: number;

@@ -17,7 +17,7 @@ export interface Logger extends Readonly<Record<"fatal" | "error" | "warn" | "in
   child(fields: LogFields, options: { readonly level: string }): Logger;
 }
 
-export interface LoggerOptions {
+interface LoggerOptions {
   readonly level: "fatal" | "error" | "warn" | "info" | "debug" | "trace" | "silent";
   readonly format: "json" | "text";
   readonly clock: Clock;

@@ -31,7 +31,7 @@ interface StoreChoice {
 }
 
 /** The store of the process, with its health, its count of processes, and its local memories. */
-export interface OpenedStore {
+interface OpenedStore {
   readonly store: Store;
   /** The store as calls are decided by it: with counters, under COMPATIBILITY_MODE. */
   readonly deciding: Store;

@@ -10,7 +10,7 @@ import { RuleSource } from "./rule-source.ts";
 /** The result of one attempt to load. */
 type ReloadOutcome = "loaded" | "unchanged" | "refused";
 
-export interface ReloaderOptions {
+interface ReloaderOptions {
   readonly directory: string;
   /** Options of each load; the reloader sets the version. */
   readonly load: Omit<LoadOptions, "version">;

@@ -34,7 +34,7 @@ import {
 import { readTakeEach, TAKE_EACH, takeEachArguments } from "./take-each.ts";
 
 /** Options of a PostgreSQL store, with their defaults. */
-export interface PostgresStoreOptions extends BatchingOptions {
+interface PostgresStoreOptions extends BatchingOptions {
   readonly target: PostgresTarget;
   /** Schema that holds the tables and functions, made if it is not there; a plain name. Default: headgate. */
   readonly schema?: string;

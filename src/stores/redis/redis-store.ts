@@ -11,7 +11,7 @@ import { loadScripts } from "./scripts.ts";
 import { SentinelFinder, type SentinelTarget } from "./sentinel-finder.ts";
 
 /** Options of a Redis store. With an injected time keys live a minute longer. */
-export interface RedisStoreOptions extends RedisOptions {
+interface RedisStoreOptions extends RedisOptions {
   /** One server, or a primary that sentinels know. */
   readonly target: RedisTarget | SentinelTarget;
 }

@@ -38,7 +38,7 @@ export interface MirrorFlags extends PairFlags {
   readonly recordMax: number;
 }
 
-export interface RunMirrorOptions extends MirrorFlags {
+interface RunMirrorOptions extends MirrorFlags {
   readonly answerFrom: string;
   /** HTTP_HOSTS. */
   readonly httpHosts: readonly string[];
@@ -59,9 +59,6 @@ export interface ReplayFlags extends PairFlags {
   /** Called if the file is cut off in the middle, with its number of whole lines. */
   readonly onCutOff?: (lines: number) => void;
 }
-
-/** A running mirror. */
-export type RunningMirror = Awaited<ReturnType<typeof runMirror>>;
 
 const IN_FLIGHT_MAX = 20_000;
 const STREAMS_MAX = 4_096;

@@ -30,7 +30,7 @@ export function askedEntry({ key, value, valueBase64 }: WrittenEntry): CallDescr
 }
 
 /** What a call asks. */
-export interface AskedCall {
+interface AskedCall {
   readonly domain: string;
   readonly descriptors: readonly CallDescriptor[];
   /** Hits of the call; 0 means 1. */

@@ -4,7 +4,7 @@
 
 import type { ReadableSpan, SpanExporter, SpanProcessor } from "@opentelemetry/sdk-trace-base";
 
-export interface SpanQueueOptions {
+interface SpanQueueOptions {
   readonly exporter: SpanExporter;
   /** Most spans that wait, in addition to the batch under way. */
   readonly spansMax: number;

@@ -6,7 +6,7 @@ import { StoreError } from "../../../../src/base/errors.ts";
 import { OnStoreFailure } from "../../../../src/engine/domain/limit.ts";
 import type { BucketMemory, Store } from "../../../../src/engine/domain/store.ts";
 import { type AskedBuckets, BucketAdmin } from "../../../../src/engine/limiter/bucket-admin.ts";
-import type { OpenedStore } from "../../../../src/process/app/open-store.ts";
+import type { openStore } from "../../../../src/process/app/open-store.ts";
 import { DenialMemory } from "../../../../src/stores/denials/denial-memory.ts";
 import { MemoryStore } from "../../../../src/stores/memory/memory-store.ts";
 import { Leases } from "../../../../src/stores/sync/lease.ts";
@@ -15,6 +15,8 @@ import { LimiterRig, type RigOptions } from "../../../support/limiter-rig.ts";
 import type { ManualClock } from "../../../support/manual-clock.ts";
 import { runs } from "../../../support/runs.ts";
 import { ScriptedStore } from "../../../support/scripted-store.ts";
+
+type OpenedStore = Awaited<ReturnType<typeof openStore>>;
 
 interface AdminOptions extends RigOptions {
   /** Puts around the memory what stands around a shared store. */

@@ -7,7 +7,7 @@ import { describe, expect, test } from "vitest";
 import { LimitRequest } from "../../../../src/engine/domain/request.ts";
 import { decodeRequest } from "../../../../src/grpc/rls/codec.ts";
 import type { RateLimitService } from "../../../../src/grpc/rls/service.ts";
-import { DecisionLog, type DecisionLogOptions } from "../../../../src/operate/telemetry/decision-log.ts";
+import { DecisionLog } from "../../../../src/operate/telemetry/decision-log.ts";
 import { MemoryStore } from "../../../../src/stores/memory/memory-store.ts";
 import { Simulation } from "../../../../src/tools/simulate/simulation.ts";
 import { LineCounts, openCalls } from "../../../../src/tools/simulate/sources/open-calls.ts";
@@ -19,6 +19,8 @@ import { rulesFromYaml } from "../../../support/rules.ts";
 import { runs } from "../../../support/runs.ts";
 import { temporaryFolder } from "../../../support/temporary-folder.ts";
 import { bytesField, varintField } from "../../../support/wire.ts";
+
+type DecisionLogOptions = ConstructorParameters<typeof DecisionLog>[0];
 
 const folder = temporaryFolder("headgate-decisions");
 const TRACE = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";

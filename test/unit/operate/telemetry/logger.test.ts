@@ -1,8 +1,10 @@
 // Lines of the log in both formats, without secrets.
 
 import { expect, test } from "vitest";
-import { createLogger, type LoggerOptions } from "../../../../src/operate/telemetry/logger.ts";
+import { createLogger } from "../../../../src/operate/telemetry/logger.ts";
 import { ManualClock } from "../../../support/manual-clock.ts";
+
+type LoggerOptions = Parameters<typeof createLogger>[0];
 
 function makeLogger(options: Partial<LoggerOptions> = {}) {
   const lines: string[] = [];

@@ -3,8 +3,10 @@
 import type { ReadableSpan, SpanExporter } from "@opentelemetry/sdk-trace-base";
 import fc from "fast-check";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
-import { SpanQueue, type SpanQueueOptions } from "../../../../../src/operate/telemetry/traces/span-queue.ts";
+import { SpanQueue } from "../../../../../src/operate/telemetry/traces/span-queue.ts";
 import { runs } from "../../../../support/runs.ts";
+
+type SpanQueueOptions = ConstructorParameters<typeof SpanQueue>[0];
 
 const SUCCESS = { code: 0 };
 const FAILED = { code: 1, error: new Error("503") };
