@@ -1,12 +1,12 @@
-// The files that docs/architecture.md names on the way of a call are the files whose code runs: V8 counts the calls of every function
-// while one call is answered.
+// The files that docs/architecture.md names on the way of a call are the files whose code runs (V8 counts the calls of
+// every function while one call is answered) and those of the types that this code names.
 
 import { once } from "node:events";
 import { readFileSync } from "node:fs";
 import { type ClientHttp2Session, connect } from "node:http2";
 import type { Profiler } from "node:inspector";
 import { Session } from "node:inspector/promises";
-import { resolve } from "node:path";
+import { basename, dirname, join, normalize, resolve } from "node:path";
 import { describe, expect, test } from "vitest";
 import { SHOULD_RATE_LIMIT_PATH } from "../../src/grpc/transport/load-proto.ts";
 import { RedisServer } from "../support/redis-server.ts";
@@ -38,6 +38,35 @@ function filesOfTables(): readonly (readonly string[])[] {
       return [...files.matchAll(/`([^`]+\.(?:ts|lua))`/g)].map(([, file]) => `${folder}/${file}`);
     });
   });
+}
+
+/** Those that have types alone. */
+const OF_TYPES = [...SECTION.matchAll(/`([\w-]+\.ts)` \| types only/g)].map(([, file = ""]) => file);
+
+const SOURCES = resolve(import.meta.dirname, "../../src");
+
+/** The text of a file, which is named as the tables name it. */
+function textOf(file: string): string {
+  return readFileSync(resolve(SOURCES, /^(?:packages|lua)\//.test(file) ? `../${file}` : file), "utf8");
+}
+
+/** The files of src and of packages, without `base`, of which a file imports types. */
+function typeFilesOf(file: string): readonly string[] {
+  const imports = textOf(file).matchAll(/^import (type )?\{([^}]+)\} from "(\.[^"]+)";$/gm);
+  return [...imports]
+    .filter(([, all, names = ""]) => all !== undefined || /\btype /.test(names))
+    .map(([, , , path = ""]) => normalize(join(dirname(file), path)))
+    .filter((path) => !path.startsWith("base/"));
+}
+
+/** The types of a row of the table, and how many the row says there are. */
+function typesOf(row: string): { readonly said: number; readonly types: readonly string[] } {
+  const [, said = "", names = ""] = new RegExp(`\\| ${row}, (\\d+) \\| (.+) \\|`).exec(SECTION) ?? [];
+  return { said: Number(said), types: [...names.matchAll(/`(\w+)`/g)].map(([, type = ""]) => type) };
+}
+
+function declares(text: string, type: string): boolean {
+  return new RegExp(`^(?:export )?(?:abstract )?(?:class|interface|type) ${type}\\b`, "m").test(text);
 }
 
 /** The files, without their folders, that are asked or told on the way. */
@@ -95,16 +124,30 @@ const ofBoth = ofMemory.filter((file) => !/^(?:stores\/memory|engine\/algorithms
 
 describe("the files of a call in docs/architecture.md", () => {
   test.each([
-    { store: "memory", env: {}, named: ofMemory, count: 24 },
-    { store: "one Redis", env: { REDIS_URL: `127.0.0.1:${redis.port}` }, named: [...ofBoth, ...ofRedis], count: 34 },
-  ])("are those that run with $store", async ({ env, named, count }) => {
+    { store: "memory", env: {}, named: ofMemory, count: 26 },
+    { store: "one Redis", env: { REDIS_URL: `127.0.0.1:${redis.port}` }, named: [...ofBoth, ...ofRedis], count: 36 },
+  ])("are those that run with $store, and those of their types", async ({ env, named, count }) => {
     const app = await startTestApp(RULES, env);
     const client = connect(`http://127.0.0.1:${app.grpcPort}`);
     const ran = await filesThatRun(client);
     client.close();
     const beside = filesBeside();
     expect(named).toHaveLength(count);
-    expect(named.filter((file) => !file.endsWith(".lua") && !ran.includes(file))).toEqual([]);
-    expect(ran.filter((file) => !named.includes(file) && !beside.includes(file.split("/").at(-1) ?? ""))).toEqual([]);
+    const code = named.filter((file) => file.endsWith(".ts") && !OF_TYPES.includes(basename(file)));
+    expect(code.filter((file) => !ran.includes(file))).toEqual([]);
+    const types = code.flatMap(typeFilesOf);
+    expect(types.filter((file) => !named.includes(file) && !beside.includes(basename(file)))).toEqual([]);
+    expect(ran.filter((file) => !named.includes(file) && !beside.includes(basename(file)))).toEqual([]);
+  });
+
+  test.each([
+    { row: "both", files: ofBoth },
+    { row: "memory", files: ofMemory },
+    { row: "Redis", files: ofRedis },
+  ])("declare the types to know of $row", ({ row, files }) => {
+    const texts = files.map(textOf);
+    const { said, types } = typesOf(row);
+    expect(types).toHaveLength(said);
+    expect(types.filter((type) => !texts.some((text) => declares(text, type)))).toEqual([]);
   });
 });
