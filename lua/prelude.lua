@@ -26,7 +26,7 @@ local TICKS = 1000000 -- ticks per window; also millionths per token
 local OUTCOME_OVER, OUTCOME_NEVER, OUTCOME_ROOM = 2, 3, 1
 local STATUS_OPENED, STATUS_PAID = 8, 4 -- added to a take's outcome
 local KIND_ORDINARY, KIND_QUOTA = 0, 1
-local MODE_PAY, MODE_PEEK, MODE_REFUND, MODE_POST_PAID, MODE_SETTLE, MODE_GIVE_BACK = 0, 1, 2, 3, 5, 6
+local MODE_PAY, MODE_PEEK, MODE_REFUND, MODE_POST_PAID, MODE_SETTLE, MODE_GIVE_BACK, MODE_GUARANTEE = 0, 1, 2, 3, 5, 6, 8
 local VERDICT_TOO_LATE, VERDICT_NO_COUNT, VERDICT_ALLOWED, VERDICT_REFUSED, VERDICT_HOLDS_FULL = 3, 4, 1, 2, 6
 
 -- Bytes of a group's head, of a take and of a limit in the arguments; numbers of a take, there and in the reply.

@@ -2,11 +2,9 @@
 -- src/engine/algorithms/settlement.ts. Takes are counted from 0. A take's numbers begin at first + i * TAKE_BYTES in
 -- the groups, its answer at answers + i * TAKE_NUMBERS in the reply.
 --
--- A take that may pass in one of two ways, on other buckets or with less room, is tried again on the same copies: the
--- steps' `judge` changes nothing. So `judge` below asks it for the first way about all its buckets (`open` brings them)
--- before it pays any of them, and if one has no room, for the second way. `undo`, `report` and the writes know only what
--- was paid in the end, by the bucket and limit in bucket_of and limit_of. take.lua must not take such a group for a
--- simple one.
+-- A take that may pass in one of two ways: the guarantee before it decides by which of its two limits it is judged, before
+-- either is paid. `undo`, `report` and the writes know only what was paid in the end, by the bucket and limit in bucket_of
+-- and limit_of.
 
 local function settlement(now_us, limits, groups, saved, texts, lifetimes, reply, holds)
   local WAIT, PAID_AT, CAPPED = 2, 4, 5 -- where an answer has these numbers, after its status
@@ -74,6 +72,23 @@ local function settlement(now_us, limits, groups, saved, texts, lifetimes, reply
     return is_over
   end
 
+  -- Pays the caller's guarantee if both it and the whole room of the shared limit have room for the cost. Writes when
+  -- it could cover the cost, 0 for now. Returns the limit by which the take on the shared limit, the next one, is judged.
+  local function judge_guarantee(bucket, limit, whole, cost, shared_key, shared_limit, shared_mode, answer)
+    local outcome, wait_us = limit.steps.judge(bucket, limit, cost, now_us)
+    local room, room_wait_us = whole.steps.judge(open(shared_key, whole), whole, cost, now_us)
+    local status, paid_at_us, chosen = OUTCOME_ROOM, 0, whole
+    if outcome ~= OUTCOME_ROOM then
+      chosen = shared_limit
+      if outcome == OUTCOME_NEVER or room == OUTCOME_NEVER then wait_us = WAIT_US_MAX else wait_us = max(wait_us, room_wait_us) end
+    elseif room == OUTCOME_ROOM and shared_mode == MODE_PAY then
+      limit.steps.pay(bucket, cost)
+      status, paid_at_us = OUTCOME_ROOM + STATUS_PAID, bucket.at_us > now_us and bucket.at_us or now_us
+    end
+    reply[answer], reply[answer + WAIT], reply[answer + PAID_AT], reply[answer + CAPPED] = status, wait_us, paid_at_us, 0
+    return chosen
+  end
+
   -- Mode and cost of a take.
   local function question_of(take)
     return unpack_numbers('<dd', groups, take + 32)
@@ -83,7 +98,7 @@ local function settlement(now_us, limits, groups, saved, texts, lifetimes, reply
   local function undo(from, to, first, answers)
     for i = from, to do
       local answer, mode, cost = answers + i * TAKE_NUMBERS, question_of(first + i * TAKE_BYTES)
-      if mode == MODE_PAY and reply[answer] > STATUS_PAID then
+      if (mode == MODE_PAY or mode == MODE_GUARANTEE) and reply[answer] > STATUS_PAID then
         limit_of[i].steps.pay(bucket_of[i], -cost)
         reply[answer], reply[answer + PAID_AT] = reply[answer] - STATUS_PAID, 0
       end
@@ -134,12 +149,18 @@ local function settlement(now_us, limits, groups, saved, texts, lifetimes, reply
     local is_refused, has_quota, has_quota_room, has_corrections = false, false, has_spare_quota, false
     local is_over, from = false, 0
     local key, limit, descriptor, kind, mode, cost = unpack_numbers('<dddddd', groups, first)
+    local chosen -- the limit that a guarantee has chosen for the next take
     for i = 0, size - 1 do
       local take = first + i * TAKE_BYTES
-      limit = limits[limit]
+      limit, chosen = chosen or limits[limit]
       local bucket, hold = open(key, limit), holds and holds.of_take[take]
       bucket_of[i], limit_of[i] = bucket, limit
-      is_over = judge(bucket, limit, mode, cost, descriptor, hold, answers + i * TAKE_NUMBERS) or is_over
+      if mode == MODE_GUARANTEE then
+        local shared_key, shared, _, _, shared_mode = unpack_numbers('<ddddd', groups, take + TAKE_BYTES)
+        chosen = judge_guarantee(bucket, limit, limits[kind], cost, shared_key, limits[shared], shared_mode, answers + i * TAKE_NUMBERS)
+      else
+        is_over = judge(bucket, limit, mode, cost, descriptor, hold, answers + i * TAKE_NUMBERS) or is_over
+      end
       has_corrections = has_corrections or mode == MODE_REFUND or mode == MODE_SETTLE
       local judged, judged_kind, is_last = descriptor, kind, i == size - 1
       if not is_last then key, limit, descriptor, kind, mode, cost = unpack_numbers('<dddddd', groups, take + TAKE_BYTES) end

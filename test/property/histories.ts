@@ -89,7 +89,10 @@ export function limitOf({ keySeconds, keeps, zoneSeed, ...numbers }: LimitNumber
   const limit = makeLimit({ ...numbers, ...calendar, keySuffix });
   if (keeps === undefined) return limit;
   const low = lowLimit(limit, keeps, { id: `${limit.names.id}/low`, stats: limit.stats });
-  return { ...limit, priority: { entry: "priority", values: new Set(["high"]), percent: 1, low } };
+  return {
+    ...limit,
+    priority: { entry: "priority", values: new Set(["high"]), percent: 1, low, guarantee: undefined },
+  };
 }
 
 /**

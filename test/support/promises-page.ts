@@ -12,6 +12,7 @@ export const THEMES: Readonly<Record<string, string>> = {
   limits: "Limits",
   calls: "Several limits at once",
   tiers: "Priorities and tiers",
+  sharing: "Guaranteed shares",
   calendar: "Calendar windows",
   holds: "Holds",
   hot: "Hot keys",

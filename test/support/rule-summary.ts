@@ -97,8 +97,17 @@ function summariseLimit(limit: Limit): object {
   };
 }
 
-function summarisePriority({ entry, values, percent, low }: Priority): object {
-  return { entry, values: [...values], percent, low: summariseLimit(low) };
+function summarisePriority({ entry, values, percent, low, guarantee }: Priority): object {
+  if (guarantee === undefined) return { entry, values: [...values], percent, low: summariseLimit(low) };
+  const { limit, callers, keptFor } = guarantee;
+  return {
+    entry,
+    percent,
+    low: summariseLimit({ ...low, priority: undefined }),
+    callers,
+    keptFor,
+    own: summariseLimit(limit),
+  };
 }
 
 /** Of each tier its limits; of the rule's own that it is that. */

@@ -8,10 +8,9 @@
 //   refund           what passes in any case
 //   report, write    answers from the copies; copies that changed are saved
 //
-// A take that may pass in one of two ways, on other buckets or with less room, is tried again on the same copies:
-// `judge` changes nothing, so the first way is judged on all its buckets before any of them is paid, and if one has no
-// room, the second way is judged. It belongs into #judgeTake, before `pay`; #undo, the reports and the write know only
-// what was paid in the end.
+// A take that may pass in one of two ways (engine/domain/guarantee.ts): the take of the guarantee before it decides by
+// which of its two limits it is judged. `judge` changes nothing, so both buckets of the first way are judged before any
+// of them is paid. #undo, the reports and the write know only what was paid in the end.
 
 import { NO_SHIFT } from "../../base/clock.ts";
 import { StoreError } from "../../base/errors.ts";
@@ -152,7 +151,7 @@ export class Settlement {
       for (end = start; end < group.size; end++) {
         const take = takeAt(group, end);
         if (take.descriptor !== descriptor) break;
-        if (this.#judgeTake(take, end, nowUs)) isOver = true;
+        if (this.#judgeTake(take, end, group, nowUs)) isOver = true;
       }
       if (!isOver) continue;
       isAnyOver = true;
@@ -162,7 +161,7 @@ export class Settlement {
   }
 
   /** True if the take puts its descriptor over. */
-  #judgeTake(take: Take, index: number, nowUs: number): boolean {
+  #judgeTake(take: Take, index: number, group: TakeGroup, nowUs: number): boolean {
     const bucket = this.open(take, nowUs);
     this.#bucketOf[index] = bucket;
     take.paid = false;
@@ -172,6 +171,10 @@ export class Settlement {
       this.judgeCost(bucket, take, nowUs);
       if (take.outcome !== Outcome.room) return true;
       if (take.mode === Mode.pay && this.#hasPlace(take, bucket)) this.pay(bucket, take, nowUs);
+      return false;
+    }
+    if (take.mode === Mode.guarantee) {
+      this.#judgeGuarantee(take, bucket, takeAt(group, index + 1), nowUs);
       return false;
     }
     // Its call was admitted before.
@@ -193,6 +196,26 @@ export class Settlement {
     markPaid(take, bucket, nowUs);
   }
 
+  /** Pays the guarantee if both it and the whole room of the shared limit have room; else the next take borrows. */
+  #judgeGuarantee(take: Take, bucket: WorkingBucket, shared: Take, nowUs: number): void {
+    const whole = shared.limit.priority?.guarantee?.whole ?? shared.limit;
+    shared.limit = whole;
+    const room = this.open(shared, nowUs);
+    room.step.judge(room.kept, whole, shared.cost, nowUs, take);
+    const roomOutcome = take.outcome;
+    const roomWaitUs = roomOutcome === Outcome.never ? WAIT_US_MAX : take.waitUs;
+    bucket.step.judge(bucket.kept, take.limit, take.cost, nowUs, take);
+    if (take.outcome === Outcome.room) {
+      if (roomOutcome !== Outcome.room || shared.mode !== Mode.pay) return;
+      bucket.step.pay(bucket.kept, take.cost);
+      markPaid(take, bucket, nowUs);
+      return;
+    }
+    take.waitUs = take.outcome === Outcome.never ? WAIT_US_MAX : Math.max(take.waitUs, roomWaitUs);
+    take.outcome = Outcome.room;
+    shared.limit = whole.priority?.low ?? whole;
+  }
+
   /** True if there is memory for the payment. If not, the take becomes unanswered. */
   #hasPlace(take: Take, bucket: WorkingBucket): boolean {
     if (bucket.log === undefined || this.access.hasRoomForPayment(bucket.log)) return true;
@@ -205,7 +228,7 @@ export class Settlement {
   #undo(group: TakeGroup, start: number, end: number): void {
     for (let i = start; i < end; i++) {
       const take = takeAt(group, i);
-      if (!take.paid || take.mode !== Mode.pay) continue;
+      if (!take.paid || take.mode === Mode.postPaid) continue;
       const bucket = this.#bucketAt(i);
       bucket.step.undo(bucket.kept, take.cost);
       take.paid = false;

@@ -158,7 +158,7 @@ export interface Limit {
   readonly isConcurrent: boolean;
   /** True: counted as envoyproxy/ratelimit does, under the same key (COMPATIBILITY_MODE); see engine/counters. */
   readonly isCounter: boolean;
-  /** How much less room calls of low priority have than the whole limit. 0 unless this is `Priority.low` of a limit. */
+  /** How much less room this has than the whole limit: 0 unless it is `Priority.low` of a limit. */
   readonly reserve: number;
   /** End of the bucket key: algorithm, window and name. */
   readonly keySuffix: string;
@@ -170,7 +170,7 @@ export interface Limit {
   readonly shownUnit: Unit;
   readonly writtenSeconds: number;
 
-  /** What the limit keeps for calls of high priority; undefined: nothing, all calls are alike. */
+  /** What the limit keeps for some calls; undefined: nothing, all calls are alike. */
   readonly priority: Priority | undefined;
   readonly policy: Policy;
   readonly names: Names;
@@ -178,17 +178,34 @@ export interface Limit {
 }
 
 /**
- * The part of a limit that is kept for calls of high priority, which an entry of the descriptor marks. Those calls pay
- * the limit itself; all others pay `low`, which is the same bucket with less room.
+ * The part of a limit that is kept for calls of high priority: those that an entry of the descriptor marks, or those
+ * that their caller's own guarantee covers. Those calls pay the limit itself; all others pay `low`, which is the same
+ * bucket with less room.
  */
 export interface Priority {
-  /** Key of the entry, one-byte. Skipped in matching and in keys throughout the domain. */
+  /**
+   * Key of the entry, one-byte: of the priority, or of the caller who has a guarantee. Rules that don't match by it skip
+   * it in matching and in keys, throughout the domain; the global limit skips it only for a priority.
+   */
   readonly entry: string;
-  /** Values of the entry that mean high priority, one-byte. */
+  /** Values of the entry that mean high priority, one-byte. Empty for guarantees. */
   readonly values: ReadonlySet<string>;
   /** Part of the room that is kept, in percent, 1 to 99. */
   readonly percent: number;
   readonly low: Limit;
+  /** What each caller has alone; undefined for a priority (engine/domain/guarantee.ts). */
+  readonly guarantee: Guarantee | undefined;
+}
+
+/** The share of a limit that each of its callers has. */
+export interface Guarantee {
+  /** The caller's own limit. */
+  readonly limit: Limit;
+  /** The shared limit, which a covered call pays. */
+  readonly whole: Limit;
+  /** For how many callers it is asked for, 0 if the rule does not say; and for how many it is kept. */
+  readonly callers: number;
+  readonly keptFor: number;
 }
 
 /** Largest share of the wait that may be added to Retry-After. */

@@ -32,6 +32,11 @@ export class LimitStats {
   heldUnused = 0;
   /** Sum over settlements of what was used beyond what was held, in cost. */
   usedUnheld = 0;
+  /** The parts of `withinLimit` that a caller's guarantee covered, and that callers with one borrowed. */
+  guaranteed = 0;
+  borrowed = 0;
+  /** The part of `overLimit` that a caller's guarantee covered: it was not kept. */
+  guaranteeBroken = 0;
   /** True once a peek was answered. If refused hits above 1 follow, callers probably report after the fact. */
   wasPeeked = false;
   /** Undefined until a payment above 1 was refused. */
@@ -77,6 +82,9 @@ export class LimitStats {
     this.settledAgain += other.settledAgain;
     this.heldUnused += other.heldUnused;
     this.usedUnheld += other.usedUnheld;
+    this.guaranteed += other.guaranteed;
+    this.borrowed += other.borrowed;
+    this.guaranteeBroken += other.guaranteeBroken;
   }
 
   /** What was counted, with values. */

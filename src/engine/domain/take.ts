@@ -18,9 +18,20 @@ export type Kind = (typeof Kind)[keyof typeof Kind];
  * `denied` is known to be over before a store is asked, and no store touches it. `settle` ends the hold `holdId`; its
  * cost is what was used. `blocked` refuses a caller who is blocked at run time; a group has either nothing else or no
  * such take, and no store gets it. `giveBack` undoes the payment that an earlier call made at `paidAtUs`, alone in its
- * group (stores/batching/give-backs.ts).
+ * group (stores/batching/give-backs.ts). `guarantee` pays a caller's guarantee if that covers the next take
+ * (guarantee.ts).
  */
-export const Mode = { pay: 0, peek: 1, refund: 2, postPaid: 3, denied: 4, settle: 5, giveBack: 6, blocked: 7 } as const;
+export const Mode = {
+  pay: 0,
+  peek: 1,
+  refund: 2,
+  postPaid: 3,
+  denied: 4,
+  settle: 5,
+  giveBack: 6,
+  blocked: 7,
+  guarantee: 8,
+} as const;
 export type Mode = (typeof Mode)[keyof typeof Mode];
 
 /**
@@ -165,6 +176,8 @@ export class TakeGroup {
   deadlineUs = Number.POSITIVE_INFINITY;
   /** True if a quota descriptor passes without a take. Quota descriptors then can't refuse the call. */
   hasSpareQuota = false;
+  /** True if takes of callers' guarantees are among them (guarantee.ts). */
+  hasGuarantees = false;
 
   verdict: Verdict = Verdict.pending;
   /** Why takes are unanswered, if the verdict is failed. */
@@ -215,6 +228,7 @@ export class TakeGroup {
     this.generation++;
     this.deadlineUs = Number.POSITIVE_INFINITY;
     this.hasSpareQuota = false;
+    this.hasGuarantees = false;
     this.verdict = Verdict.pending;
     this.failure = undefined;
     this.source = Source.store;

@@ -75,7 +75,8 @@ export function costToReturn(take: {
   readonly cost: number;
   readonly cappedHits: number;
 }): number {
-  return take.mode === Mode.pay || take.mode === Mode.postPaid ? take.cost - take.cappedHits : 0;
+  const { mode } = take;
+  return mode === Mode.pay || mode === Mode.postPaid || mode === Mode.guarantee ? take.cost - take.cappedHits : 0;
 }
 
 /**
@@ -91,8 +92,8 @@ export function collectReturns(group: TakeGroup, verdict: Verdict, returned: Tak
     if (verdict === Verdict.allowed && !isAnyOver(group, start, end)) continue;
     for (let i = start; i < end; i++) {
       const take = group.takes[i] as Take;
-      const isReturned = take.mode === Mode.pay || (take.mode === Mode.postPaid && verdict === Verdict.failed);
-      if (!take.paid || !isReturned) continue;
+      if (!take.paid || costToReturn(take) === 0) continue;
+      if (take.mode === Mode.postPaid && verdict !== Verdict.failed) continue;
       copyAnswer(take, copyQuestion(take, take.byPolicy ? byPolicy : returned));
       take.paid = false;
       take.paidAtUs = 0;

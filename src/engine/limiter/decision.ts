@@ -168,7 +168,8 @@ export function countOutcomes(call: LimitCall, nearLimitRatio: number): void {
   if (call.runtime.length > 0) countShadowBlocks(call);
   for (let i = 0; i < call.group.size; i++) {
     const take = call.group.takes[i] as Take;
-    if (take.mode === Mode.peek || take.mode === Mode.refund || call.tally?.tally(call, take) === true) continue;
+    if (take.mode !== Mode.pay && isCountedApart(call, i)) continue;
+    if (call.tally?.tally(call, take) === true) continue;
     countHit(call, i, nearLimitRatio);
   }
 }
@@ -196,6 +197,21 @@ function countHit(call: LimitCall, index: number, nearLimitRatio: number): void 
   else if (take.mode === Mode.denied || take.mode === Mode.blocked) countOver(take, Source.denialMemory);
   else if (isJudged || isOver(take)) countOver(take, call.group.source);
   else countRoom(take, nearLimitRatio);
+}
+
+/** True for takes that are no hits of their limit. Counts how guarantees were used. */
+function isCountedApart({ group }: LimitCall, index: number): boolean {
+  const take = group.takes[index] as Take;
+  if (take.mode === Mode.guarantee) countWay(take, group.takes[index + 1] as Take);
+  return take.mode === Mode.peek || take.mode === Mode.refund || take.mode === Mode.guarantee;
+}
+
+/** Counts how a call passed a limit with guarantees, or that it did not although its caller's covered it. */
+function countWay({ stats, cost, paid, waitUs, outcome }: Take, shared: Take): void {
+  if (shared.mode !== Mode.pay || outcome === Outcome.unanswered) return;
+  if (paid) stats.guaranteed += cost;
+  else if (shared.paid) stats.borrowed += cost;
+  else if (waitUs === 0 && isOver(shared)) stats.guaranteeBroken += cost;
 }
 
 /** True for a peek that judges the post-paid take right after it (Rule.chargesGivenHits). */

@@ -3,6 +3,7 @@
 
 import type { Clock } from "../../base/clock.ts";
 import { invariant } from "../../base/invariant.ts";
+import { joinWays } from "../domain/guarantee.ts";
 import type { Store } from "../domain/store.ts";
 import { Mode, Source, Verdict } from "../domain/take.ts";
 import type { DomainRules, RuleSet } from "../rules/rule-set.ts";
@@ -129,6 +130,7 @@ export class Limiter implements CallConcluder {
   /** Combines the answers of the takes to the decision, and counts it. */
   #count(call: LimitCall): void {
     const { shadowMode, quotaMode, nearLimitRatio, observer, counters } = this.#options;
+    if (call.group.hasGuarantees) joinWays(call.group);
     combine(call);
     counters?.govern(call);
     countOutcomes(call, nearLimitRatio);

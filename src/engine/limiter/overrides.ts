@@ -202,7 +202,8 @@ export class OverrideLimits {
       shownAmount: 0,
       shownUnit: unit as Unit,
       writtenSeconds: windowSeconds,
-      priority: first?.priority,
+      // A bucket of its own that one caller has alone keeps nothing for others.
+      priority: first?.priority?.guarantee === undefined ? first?.priority : undefined,
       policy: {
         onStoreFailure,
         // A lease ends when another limit comes for its bucket.

@@ -17,9 +17,11 @@ import {
   type TakeGroup,
 } from "../domain/take.ts";
 import { costOf, refundOf } from "../rules/cost.ts";
+import { hidesValues } from "../rules/match.ts";
 import { limitForCall, limitForDescriptor } from "../rules/priority.ts";
 import type { CostEntry, DomainRules, Rule } from "../rules/rule-set.ts";
 import type { CallerLimits, CallTally, LimitCall } from "./call.ts";
+import { guaranteedCaller, payByPriority } from "./guarantee.ts";
 
 /**
  * What a call asks of the global limit: nothing, whether there is room, or a payment. The strongest of its descriptors
@@ -162,10 +164,14 @@ function isReported(rule: Rule | undefined, rules: DomainRules, descriptor: Desc
  * Rule.chargesGivenHits.
  */
 export function addTake(group: TakeGroup, question: Question, limit: Limit, keyAt: number, paysReports: boolean): void {
-  const take = group.add(limitForDescriptor(limit, question.descriptor));
+  const take = group.add(limit);
   applyQuestion(group, take, question);
   question.ask(take);
   take.endKey(keyAt);
+  if (limit.priority !== undefined) {
+    const { descriptor, rule } = question;
+    payByPriority(group, take, limitForDescriptor(limit, descriptor), descriptor, rule?.hashesValues === true);
+  }
   if (paysReports && take.mode === Mode.postPaid) addPayment(group, take);
 }
 
@@ -175,13 +181,18 @@ export function addTake(group: TakeGroup, question: Question, limit: Limit, keyA
 export function addGlobal(call: LimitCall, rules: DomainRules, admission: Admission, shadowMode: boolean): void {
   const { globalLimit } = rules;
   if (globalLimit === undefined) return;
-  const take: Take = call.group.add(limitForCall(globalLimit.limit, call.request));
+  const { limit } = globalLimit;
+  const take: Take = call.group.add(limit);
   take.useKeyOf(globalLimit.key);
   take.descriptor = GLOBAL_DESCRIPTOR;
   take.kind = shadowMode ? Kind.shadow : Kind.ordinary;
   take.mode = admission === Admission.pay ? Mode.pay : Mode.peek;
   take.cost = globalLimit.countsHits ? Math.max(1, call.request.hitsAddend) : 1;
   call.globalTake = take;
+  if (limit.priority === undefined) return;
+  const caller = guaranteedCaller(limit, call.request);
+  const hidesCaller = caller !== undefined && hidesValues(rules, caller);
+  payByPriority(call.group, take, limitForCall(limit, call.request), caller, hidesCaller);
 }
 
 /** Writes what all takes of a question have in common. */

@@ -267,6 +267,8 @@ function unknownLimit(rule: Rule, name: string): RequestError {
 
 function checkAmount(limit: Limit, { requests, unit, burst }: RuntimeAmount): void {
   const isBucket = limit.algorithm === Algorithm.tokenBucket && !limit.isConcurrent;
+  if (limit.priority?.guarantee !== undefined)
+    throw refused("a limit without 'guarantee': one caller's amounts would change what is kept for all");
   if (limit.algorithm === Algorithm.slidingLog && requests > LOG_PAYMENTS_MAX)
     throw refused(`at most ${LOG_PAYMENTS_MAX} requests of a sliding_log, got ${requests}`);
   if (!isBucket && burst !== undefined) throw refused("no burst: the limit is not a token bucket");

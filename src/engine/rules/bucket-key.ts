@@ -3,6 +3,7 @@
 // descriptor have the same Redis Cluster hash tag, the part in braces:
 //
 //   <prefix>{domain|key=value|key=value}|sw/60/name
+//   <prefix>{domain}|global|tb/1|guarantee|key=value
 //
 // Text is one-byte (engine/domain/request.ts). `%`, `|`, `{`, `}`, blanks and control bytes are written as % and two
 // hex digits, `=` too in keys of entries. `%#` begins the hash of a key or value. If all values of a pattern share a
@@ -48,12 +49,12 @@ export function globalBucketKey(keyPrefix: string, keySuffix: string): string {
 }
 
 /**
- * The entries that a bucket key was made of, one-byte. Undefined if the key does not contain them: a hash or a pattern
+ * The entries that a bucket key was made of, one-byte, with the one that names the caller of a guarantee. Undefined if the key does not contain them: a hash or a pattern
  * replaces one, the bucket is a global limit's, or the text is no bucket key.
  */
 export function entriesOfBucketKey(bucketKey: string): { readonly key: string; readonly value: string }[] | undefined {
-  const inBraces = /^[^{]*\{([^}]*)\}/.exec(bucketKey)?.[1];
-  const parts = inBraces?.split("|").slice(1) ?? [];
+  const [, inBraces = "", caller = ""] = /^[^{]*\{([^}]*)\}(?:.*\|guarantee(\|[^|]*)$)?/.exec(bucketKey) ?? [];
+  const parts = `${inBraces}${caller}`.split("|").slice(1);
   if (parts.length === 0 || parts.some((part) => UNREADABLE.test(part))) return undefined;
   return parts.map((part) => {
     const at = part.indexOf("=");

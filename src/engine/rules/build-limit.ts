@@ -7,6 +7,7 @@ import type { DomainStatsBook, StatsBook } from "../domain/stats.ts";
 import { CONCURRENT_KEY_SUFFIX, limitKeySuffix } from "./bucket-key.ts";
 import { type Calendar, calendarKey, calendarWindows } from "./calendar.ts";
 import type { LimitDraft, PlacedName } from "./draft.ts";
+import { guaranteePriority, whyNoGuarantee } from "./guarantee.ts";
 import { reduceRate } from "./limit-shape.ts";
 import { safeName } from "./names.ts";
 import { LOW_LABEL, priorityOf } from "./priority.ts";
@@ -119,6 +120,11 @@ export function buildLimit(draft: LimitDraft, owner: LimitOwner, label: string, 
     },
     stats: statsBook.statsOf(domain, owner.statPath, label === "" ? owner.readableName : label),
   };
+  if (draft.guarantee !== undefined) {
+    const whyNot = whyNoGuarantee(options.compatible === true, limit.policy.onStoreFailure);
+    if (whyNot !== undefined) context.log.error(draft.guarantee.at, whyNot);
+    limit.priority = guaranteePriority(draft.guarantee, limit);
+  }
   if (draft.priority === undefined) return limit;
   const lowLabel = joined(label === "" && owner.path === "" ? "global" : label, LOW_LABEL);
   limit.priority = priorityOf(draft.priority, limit, {

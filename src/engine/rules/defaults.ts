@@ -54,7 +54,7 @@ export function withDefaults(
     "require",
     "on_missing",
     ...(has(RATE_KEYS) || section.some(hasCalendar) ? ["algorithm"] : []),
-    ...(takesNoSync || has(["priority"]) ? ["sync"] : []),
+    ...(takesNoSync || has(["priority", "guarantee"]) ? ["sync"] : []),
     ...(hasFailurePolicy ? ["on_store_failure"] : []),
   ];
   return [without(defaults, unfit), ...section];

@@ -17,6 +17,17 @@ export interface PlacedName {
   readonly at: Place;
 }
 
+/** `guarantee` of a limit. */
+export interface GuaranteeDraft extends Rate {
+  readonly at: Place;
+  /** Key of the entry that names the caller, one-byte. */
+  readonly entry: string;
+  readonly burst: number;
+  readonly percent: number;
+  /** For how many callers it shall be kept; undefined: not said. */
+  readonly callers: number | undefined;
+}
+
 /** One limit. */
 export interface LimitDraft extends Rate {
   readonly at: Place;
@@ -41,10 +52,13 @@ export interface LimitDraft extends Rate {
   readonly syncAt: Place;
   readonly replaces: readonly PlacedName[];
   readonly priority: PriorityDraft | undefined;
+  readonly guarantee?: GuaranteeDraft | undefined;
 }
 
 /** What limits and unlimited rules have. */
-type NamedDraft = Pick<LimitDraft, "name" | "replaces"> & { readonly priority?: LimitDraft["priority"] };
+type NamedDraft = Pick<LimitDraft, "name" | "replaces" | "guarantee"> & {
+  readonly priority?: LimitDraft["priority"];
+};
 
 /** The limits of a rule. */
 export interface LimitsDraft {
@@ -164,7 +178,12 @@ export class DomainDraft {
     getOrInsert(this.#keys, key, () => []).push(keyAt);
     if (tier !== undefined) this.#noteCarried(tier.entry, at, "carries the tier");
     for (const { limits, unlimited } of limitsOfDraft(rule)) {
-      for (const limit of unlimited === undefined ? limits : [unlimited]) this.#noteLimit(limit);
+      for (const limit of unlimited === undefined ? limits : [unlimited]) {
+        this.#noteLimit(limit);
+        const { guarantee } = limit;
+        if (guarantee !== undefined && guarantee.entry !== key)
+          this.#noteCarried(guarantee.entry, guarantee.at, "names the callers of the guarantee");
+      }
     }
     if (cost?.entry !== undefined) this.#noteCarried(cost.entry, at, "carries the cost");
     if (hold === undefined) return;

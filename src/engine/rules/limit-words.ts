@@ -29,8 +29,17 @@ export function limitWords(limit: Limit, counted: "hit" | "call" = "hit"): strin
 }
 
 function priorityWords({ priority, reserve }: Limit): string {
-  if (reserve > 0) return `; ${reserve} more are kept for calls of high priority`;
+  const guarantee = priority?.guarantee;
+  if (reserve > 0) {
+    const forWhom = guarantee === undefined ? "calls of high priority" : "calls within their caller's guarantee";
+    return `; ${reserve} more are kept for ${forWhom}`;
+  }
   if (priority === undefined) return "";
+  if (guarantee !== undefined) {
+    const { limit, keptFor } = guarantee;
+    const kept = keptFor === 1 ? "1 caller" : `up to ${keptFor} callers`;
+    return `; of these ${priority.low.reserve} only within a guarantee for each ${quoted(priority.entry)}: ${numberWords(limit, "hit")}, kept for ${kept}`;
+  }
   const values = [...priority.values].map(quoted).join(" or ");
   return `; of these ${priority.low.reserve} only where ${quoted(priority.entry)} is ${values}`;
 }

@@ -10,7 +10,7 @@ import type { ProblemLog } from "./problems.ts";
 import type { Place } from "./source.ts";
 
 /** The settings of `priority` in a rule file. */
-type PrioritySettings = Omit<Priority, "low">;
+type PrioritySettings = Omit<Priority, "low" | "guarantee">;
 
 /** Marks the limit of low priority in ids, names and metric labels. */
 export const LOW_LABEL = "low";
@@ -26,7 +26,7 @@ export function priorityOf(
   whole: Limit,
   own: Parameters<typeof lowLimit>[2],
 ): Priority {
-  return { entry, values, percent, low: lowLimit(whole, reserveOf(whole.burst, percent), own) };
+  return { entry, values, percent, low: lowLimit(whole, reserveOf(whole.burst, percent), own), guarantee: undefined };
 }
 
 /** The limit for calls of low priority: `reserve` less room, with the same debtMax, window and bucket. */
@@ -46,9 +46,10 @@ export function lowLimit(whole: Limit, reserve: number, own: Pick<Names, "id"> &
   };
 }
 
-/** The limits on the limit's bucket: the limit itself, and the one for low priority if there is one. */
+/** The limits on the limit's bucket that have stats: the limit itself, and the one for low priority if there is one. */
 export function limitsOnBucket(limit: Limit): readonly Limit[] {
-  return limit.priority === undefined ? [limit] : [limit, limit.priority.low];
+  const low = limit.priority?.low ?? limit;
+  return low.stats === limit.stats ? [limit] : [limit, low];
 }
 
 /** The limit that the descriptor pays, chosen by its own entries. */
@@ -67,10 +68,13 @@ export function limitForCall(limit: Limit, request: Pick<LimitRequest, "descript
   return priority.low;
 }
 
-/** If the entry occurs several times, the first one counts. */
-function isHigh({ entry, values }: Priority, descriptor: Descriptor): boolean {
+/**
+ * If the entry occurs several times, the first one counts. Any caller may have a guarantee, which decides once its take
+ * is judged.
+ */
+function isHigh({ entry, values, guarantee }: Priority, descriptor: Descriptor): boolean {
   const value = descriptor.value(entry);
-  return value !== undefined && values.has(value);
+  return value !== undefined && (guarantee === undefined ? values.has(value) : value !== "");
 }
 
 /** The settings of `priority`, with their place. */
@@ -89,7 +93,7 @@ export function readPriority(limit: Fields): PriorityDraft | undefined {
   if (entry === "")
     fields.missing("priority: 'entry' is missing; it names the entry that marks calls of high priority");
   const values = readValues(fields);
-  const percent = readPercent(fields);
+  const percent = readPercent(fields, "high", "priority");
   return entry === "" || percent === undefined ? undefined : { at: fields.at, entry, values, percent };
 }
 
@@ -99,15 +103,17 @@ function readValues(fields: Fields): ReadonlySet<string> {
   return new Set(readScalars(field, fields.log).map((node) => textOfNode("values", node, fields.log) ?? ""));
 }
 
-function readPercent(fields: Fields): number | undefined {
-  const value = fields.given("high")?.value;
+/** Reads how much of the room is kept. */
+export function readPercent(fields: Fields, name: "high" | "keep", section: "priority" | "guarantee") {
+  const value = fields.given(name)?.value;
   if (value === undefined) {
-    const hint = "Write 'high: 20%' to keep the last fifth.";
-    return fields.missing("priority: 'high' is missing; it sets the part kept for calls of high priority", hint);
+    const forWhom = name === "high" ? "calls of high priority" : "calls within their caller's guarantee";
+    const hint = `Write '${name}: 20%' to keep the last fifth.`;
+    return fields.missing(`${section}: '${name}' is missing; it sets the part kept for ${forWhom}`, hint);
   }
   const parts = value.kind === "scalar" ? /^([1-9][0-9]?)%$/.exec(value.text) : null;
   if (parts !== null) return Number(parts[1]);
-  const message = "priority: high: expected a whole percentage of the limit's room from 1% to 99%, such as 20%";
+  const message = `${section}: ${name}: expected a whole percentage of the limit's room from 1% to 99%, such as 20%`;
   return fields.log.wrong(value, message);
 }
 

@@ -19,6 +19,7 @@ import { textOf } from "../domain/request.ts";
 import { readCalendar, USUAL_WINDOWS } from "./calendar.ts";
 import type { LimitDraft, PlacedName } from "./draft.ts";
 import { type Field, Fields } from "./fields.ts";
+import { checkGuarantee, readGuarantee } from "./guarantee.ts";
 import {
   parseWindow,
   type Rate,
@@ -46,6 +47,7 @@ export function readLimit(fields: Fields): LimitDraft | undefined {
   const { burst, debtMax } = readBucket(fields, algorithm, rate);
   const sync = (fields.word("sync", SYNC_NAMES) ?? Sync.exact) as Sync;
   const priority = readPriority(fields);
+  const guarantee = readGuarantee(fields, (own, field) => readTokenRate(own, field, undefined));
   if (rate === undefined) return undefined;
   const draft: LimitDraft = {
     ...rate,
@@ -64,10 +66,15 @@ export function readLimit(fields: Fields): LimitDraft | undefined {
     syncAt: fields.keyAt("sync"),
     replaces,
     priority,
+    guarantee,
   };
   if (priority !== undefined) {
     refuseSync(draft, "with 'priority': all processes must know what is left", fields.log);
     warnNoReserve(priority, burst, fields.log);
+  }
+  if (guarantee !== undefined) {
+    refuseSync(draft, "with 'guarantee': all processes must know what is left", fields.log);
+    checkGuarantee(draft, guarantee, fields.log);
   }
   return draft;
 }

@@ -18,6 +18,7 @@ import {
 } from "./draft.ts";
 import { Fields, isNull } from "./fields.ts";
 import { type DefaultHold, type DefaultHolds, defaultHoldOf, plainRule } from "./gateway-rules.ts";
+import { refuseGuarantees } from "./guarantee.ts";
 import { checkHold, readHold } from "./hold.ts";
 import { formatPlace, type ProblemLog } from "./problems.ts";
 import { readLimit, readOnStoreFailure, refuseSync } from "./read-limit.ts";
@@ -212,6 +213,7 @@ function readRule(key: string, patterns: readonly PatternDraft[], fields: Fields
       "Keep one of the two.",
     );
   checkHold(draft, fields);
+  refuseGuarantees(draft, fields);
   return draft;
 }
 

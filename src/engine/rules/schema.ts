@@ -45,6 +45,7 @@ export const OWN_LIMIT_KEYS: readonly string[] = [
   "on_store_failure",
   "sync",
   "priority",
+  "guarantee",
 ];
 const LIMIT_KEYS = [...REFERENCE_LIMIT_KEYS, ...OWN_LIMIT_KEYS];
 
@@ -84,6 +85,7 @@ export const SECTIONS = {
   hold: inside("hold", ["id", "estimate", "default", "max", "per", "ttl", "settle"]),
   "calendar window": inside("window", ["calendar", "time_zone", "starts_on"]),
   priority: inside("priority", ["entry", "high", "values"]),
+  guarantee: inside("guarantee", ["entry", "tokens_per_second", "burst", "keep", "callers"]),
   tier: inside("tier", ["entry", "default", "among"]),
   address: inside("address", ["ipv6"]),
   match: inside("match", ["one_of", "prefix", "suffix", "regex", "cidr"]),

@@ -1,6 +1,7 @@
 // Makes the dynamic metadata of an answer: which rule refused, and where the answer came from.
 
 import { isRecord } from "../../base/is-record.ts";
+import { wayOf } from "../../engine/domain/guarantee.ts";
 import {
   ALGORITHM_NAMES,
   type Limit,
@@ -105,6 +106,8 @@ function ownFields(call: LimitCall): Record<string, unknown> {
   if (call.unmatched.length > 0) fields.unmatched = [...call.unmatched];
   if (take !== undefined) Object.assign(fields, fieldsOf(take));
   if (take !== undefined && isOver(take)) fields.reason = reasonOfTake(take);
+  const way = take === undefined ? undefined : wayOf(call.group, take);
+  if (way !== undefined) fields.way = way;
   if (call.missing !== undefined) {
     fields.missing = textOf(call.missing);
     if (call.refusal === "incomplete") fields.reason ??= reasonOf(call);

@@ -194,8 +194,8 @@ export class LimitWatch {
   }
 }
 
-function matchesOf({ stats, priority }: Limit): number {
-  return priority === undefined ? stats.matches : stats.matches + priority.low.stats.matches;
+function matchesOf(limit: Limit): number {
+  return limitsOnBucket(limit).reduce((sum, { stats }) => sum + stats.matches, 0);
 }
 
 /** `hasMatched`: since the last look. A new limit has matched if its counters have moved. */

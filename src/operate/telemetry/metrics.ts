@@ -51,6 +51,11 @@ export const RULE_METRICS = {
   settledAgain: rare("headgate_hold_repeated_settlements_total").means(
     "Settlements of holds already settled. They changed nothing.",
   ),
+  guaranteed: rare("headgate_guaranteed_hits_total").means("Hits that their caller's guarantee covered."),
+  borrowed: rare("headgate_borrowed_hits_total").means("Hits of callers with a guarantee that passed without it."),
+  guaranteeBroken: rare("headgate_guarantee_broken_hits_total").means(
+    "Hits refused although their caller's guarantee covered them: it is not kept.",
+  ),
 } as const;
 
 /** The fields that the metrics show. */

@@ -2,6 +2,7 @@
 // limit once, and keeps what is needed to read the reply even after the groups have returned to their pool. The store
 // decides how a call is written, and how much it may hold.
 
+import { invariant } from "../../base/invariant.ts";
 import type { Limit } from "../../engine/domain/limit.ts";
 import type { LimitStats } from "../../engine/domain/stats.ts";
 import type { TakeListener } from "../../engine/domain/store.ts";
@@ -9,7 +10,8 @@ import { Mode, type TakeGroup } from "../../engine/domain/take.ts";
 
 /**
  * Numbers of a group's head (takes, latest time of payment, flags), and of a take: place of its key, place of its
- * limit, descriptor (Mode.giveBack: time of the payment), kind, mode, cost.
+ * limit, descriptor (Mode.giveBack: time of the payment), kind (Mode.guarantee: place of the limit that the next take
+ * pays if it is covered), mode, cost.
  */
 export const HEAD_NUMBERS = 3;
 export const TAKE_NUMBERS = 6;
@@ -120,7 +122,7 @@ export abstract class Batch {
         this.placeOfKey(bucketKey),
         this.placeOfLimit(limit),
         take.mode === Mode.giveBack ? take.paidAtUs : take.descriptor,
-        take.kind,
+        take.mode === Mode.guarantee ? this.#placeOfWhole(group, i) : take.kind,
         take.mode,
         take.cost,
       );
@@ -206,6 +208,13 @@ export abstract class Batch {
       this.#keyPlaces.set(bucketKey, place);
     }
     return place;
+  }
+
+  #placeOfWhole({ takes }: TakeGroup, index: number): number {
+    const shared = takes[index + 1]?.limit;
+    const whole = shared?.priority?.guarantee?.whole ?? shared;
+    invariant(whole !== undefined, "the take of a guarantee comes before the one that it may cover");
+    return this.placeOfLimit(whole);
   }
 
   /** The limit's place among the batch's limits, counted from 1. */

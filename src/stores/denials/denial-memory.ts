@@ -3,7 +3,8 @@
 
 import type { Clock } from "../../base/clock.ts";
 import { RecentMap } from "../../base/recent-map.ts";
-import type { Limit } from "../../engine/domain/limit.ts";
+import { limitJudged } from "../../engine/domain/guarantee.ts";
+import { type Limit, WAIT_US_MAX } from "../../engine/domain/limit.ts";
 import { type BucketMemory, NOBODY, type Store, type TakeListener } from "../../engine/domain/store.ts";
 import { isOver, Mode, Outcome, Source, type Take, type TakeGroup, Verdict } from "../../engine/domain/take.ts";
 import { endOfDescriptor, VerdictFold } from "../../engine/domain/verdict.ts";
@@ -64,6 +65,7 @@ class RememberedBucket implements LastAnswer {
  *   know nothing by it.
  * - Of several answers about a bucket the one that was asked for last counts, in whichever order they come
  *   (`sequence`).
+ * - A take that its caller's guarantee may cover is refused only if the guarantee is known to lack room too.
  * - What this process gives back, refunds or resets is forgotten at once, and answers to questions before that are not
  *   learned. After a call that was undone only refusals are (`undoneSequence`): it may have caused them.
  */
@@ -166,7 +168,9 @@ export class DenialMemory implements Store, BucketMemory {
         const known = this.#known(group, i, nowUs);
         if (known === undefined) return false;
         this.#found[i] = known;
-        if ((group.takes[i] as Take).cost >= known.refusedCost) isDescriptorOver = true;
+        const { mode, cost } = group.takes[i] as Take;
+        if (mode === Mode.guarantee && cost < known.refusedCost) return false;
+        if (mode !== Mode.guarantee && cost >= known.refusedCost) isDescriptorOver = true;
       }
       this.#fold.add((group.takes[start] as Take).kind, isDescriptorOver);
     }
@@ -177,7 +181,7 @@ export class DenialMemory implements Store, BucketMemory {
   #known(group: TakeGroup, index: number, nowUs: number): RememberedBucket | undefined {
     const take = group.takes[index] as Take;
     const { limit, cost } = take;
-    if (take.mode !== Mode.pay && take.mode !== Mode.peek) return undefined;
+    if (!isQuestion(take)) return undefined;
     // Another process may settle a hold at any moment.
     if (limit.holdSeconds > 0) return undefined;
     const known = this.#buckets.peek(take.bucketKey);
@@ -211,6 +215,10 @@ export class DenialMemory implements Store, BucketMemory {
         const isExact = cost === known.refusedCost && known.resetAtUs !== Number.POSITIVE_INFINITY;
         take.waitUs = isExact ? known.passesAtUs - nowUs : waitUsOf(known, limit, cost, nowUs);
       }
+      if (take.mode === Mode.guarantee) {
+        if (take.outcome === Outcome.never) take.waitUs = WAIT_US_MAX;
+        take.outcome = Outcome.room;
+      }
     }
     group.verdict = Verdict.refused;
     group.source = Source.denialMemory;
@@ -232,9 +240,10 @@ export class DenialMemory implements Store, BucketMemory {
       const entry = this.#obtain(take.bucketKey);
       if (entry.sequence > pending.sequence) continue;
       const isOutdated = entry.undoneSequence >= pending.sequence;
-      const isRefused = isOver(take) && !isOutdated;
-      const isSmaller = entry.limit !== take.limit || take.cost <= entry.refusedCost || nowUs >= entry.refusedUntilUs;
-      this.#note(entry, take, pending, nowUs);
+      const isRefused = lacksRoom(take) && !isOutdated;
+      const isSmaller =
+        entry.limit !== limitJudged(group, i) || take.cost <= entry.refusedCost || nowUs >= entry.refusedUntilUs;
+      this.#note(entry, take, limitJudged(group, i), pending, nowUs);
       entry.untilUs = pending.sentUs + DENIAL_US_MAX;
       if (entry.untilUs > this.#latestKnownUs) this.#latestKnownUs = entry.untilUs;
       if (isRefused && isSmaller) this.#noteRefusal(entry, take, pending.sentUs, nowUs);
@@ -251,17 +260,18 @@ export class DenialMemory implements Store, BucketMemory {
       if (take.outcome === Outcome.unanswered) continue;
       const entry = this.#buckets.peek(take.bucketKey);
       if (entry === undefined || entry.limit === undefined || entry.sequence > pending.sequence) continue;
-      const keepsRefusal = entry.limit === take.limit && !take.paid && take.cost < entry.refusedCost;
-      this.#note(entry, take, pending, nowUs);
+      const limit = limitJudged(group, i);
+      const keepsRefusal = entry.limit === limit && !take.paid && take.cost < entry.refusedCost;
+      this.#note(entry, take, limit, pending, nowUs);
       if (!keepsRefusal) entry.refusedCost = Number.POSITIVE_INFINITY;
     }
   }
 
-  #note(entry: RememberedBucket, take: Take, pending: PendingGroup, nowUs: number): void {
-    if (entry.limit !== take.limit) entry.refusedCost = Number.POSITIVE_INFINITY;
-    entry.limit = take.limit;
+  #note(entry: RememberedBucket, take: Take, limit: Limit, pending: PendingGroup, nowUs: number): void {
+    if (entry.limit !== limit) entry.refusedCost = Number.POSITIVE_INFINITY;
+    entry.limit = limit;
     entry.sequence = pending.sequence;
-    noteAnswer(entry, take.limit, take, nowUs);
+    noteAnswer(entry, limit, take, nowUs);
   }
 
   #noteRefusal(entry: RememberedBucket, take: Take, sentUs: number, nowUs: number): void {
@@ -269,7 +279,7 @@ export class DenialMemory implements Store, BucketMemory {
     entry.passesAtUs = nowUs + take.waitUs;
     // The wait began after the take was sent, by the server's clock; a microsecond is left for the rounding of both
     // clocks.
-    const waitUs = take.outcome === Outcome.never ? DENIAL_US_MAX : take.waitUs - 1;
+    const waitUs = take.waitUs === 0 ? DENIAL_US_MAX : take.waitUs - 1;
     entry.refusedUntilUs = sentUs + Math.min(DENIAL_US_MAX, waitUs);
     if (entry.refusedUntilUs > this.#latestRefusalUs) this.#latestRefusalUs = entry.refusedUntilUs;
   }
@@ -308,11 +318,17 @@ class PendingGroup implements TakeListener {
 
 /** Whether the group only pays and peeks: its refusal leaves every bucket unchanged. */
 function onlyAsks(group: TakeGroup): boolean {
-  for (let i = 0; i < group.size; i++) {
-    const { mode } = group.takes[i] as Take;
-    if (mode !== Mode.pay && mode !== Mode.peek) return false;
-  }
+  for (let i = 0; i < group.size; i++) if (!isQuestion(group.takes[i] as Take)) return false;
   return true;
+}
+
+function isQuestion({ mode }: Take): boolean {
+  return mode === Mode.pay || mode === Mode.peek || mode === Mode.guarantee;
+}
+
+/** A guarantee without room puts nothing over, but has to wait. */
+function lacksRoom(take: Take): boolean {
+  return isOver(take) || take.waitUs > 0;
 }
 
 function isNamedBefore(group: TakeGroup, index: number): boolean {

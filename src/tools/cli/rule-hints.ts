@@ -19,7 +19,7 @@ export function ruleHints(
   ruleSet: RuleSet,
   settings: Pick<Settings, "compatibilityMode" | "stopsAtOver">,
 ): readonly string[] {
-  const hints = [...calendarHints(ruleSet), ...paceHints(ruleSet), ...holdHints(ruleSet)];
+  const hints = [...calendarHints(ruleSet), ...paceHints(ruleSet), ...holdHints(ruleSet), ...guaranteeHints(ruleSet)];
   return settings.compatibilityMode
     ? [...hints, ...referenceHints(ruleSet, settings.stopsAtOver)]
     : [...addressHints(ruleSet), ...hints];
@@ -39,6 +39,18 @@ function addressHints(ruleSet: RuleSet): readonly string[] {
     ({ key, at }) =>
       `'${textOf(key)}' looks like an address (${formatPlace(at)}): an IPv6 host has 2^64 of them, each a caller of its own; write address: { ipv6: 64 } at its rule`,
   );
+}
+
+function guaranteeHints(ruleSet: RuleSet): readonly string[] {
+  return [...ruleSet.domains.values()]
+    .flatMap(({ limits }) => limits)
+    .flatMap((limit) => {
+      const { entry, guarantee } = limit.priority ?? {};
+      if (entry === undefined || guarantee === undefined || guarantee.callers > guarantee.keptFor) return [];
+      return [
+        `the guarantee of ${textOf(limit.names.id)} is kept for up to ${count(guarantee.keptFor, "caller")}: each value of '${textOf(entry)}' has one, so callers must not choose it`,
+      ];
+    });
 }
 
 /** Sliding windows of at most this many hits refuse 5 % or more of a steady pace. */

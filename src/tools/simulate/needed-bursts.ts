@@ -30,8 +30,8 @@ export class NeededBursts {
       if (take.limit.isCounter) {
         if (take.mode !== Mode.refund) onNeed(take, take.count);
       }
-      // A refusal of a blocked caller has no bucket.
-      else if (take.mode !== Mode.refund && take.mode !== Mode.blocked) this.#settleOne(take, onNeed);
+      // A refusal of a blocked caller has no bucket, and a guarantee refuses nobody.
+      else if (take.mode < Mode.blocked && take.mode !== Mode.refund) this.#settleOne(take, onNeed);
     }
     // As in a store, what a call gives back serves none of its own takes.
     for (let i = 0; i < takes.size; i++) {

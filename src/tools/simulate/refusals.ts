@@ -3,7 +3,7 @@
 
 import { isoTime } from "../../base/units.ts";
 import { textOf } from "../../engine/domain/request.ts";
-import { isOver, type Take } from "../../engine/domain/take.ts";
+import { isOver, Mode, type Take, type TakeGroup } from "../../engine/domain/take.ts";
 import type { LimitCall } from "../../engine/limiter/call.ts";
 import { callerOf, callerText, descriptorText } from "./call-text.ts";
 
@@ -42,6 +42,11 @@ export class Refusals {
   }
 }
 
+/** All but those of guarantees, which refuse nobody. */
+function ownTakes({ takes, size }: TakeGroup): readonly Take[] {
+  return takes.slice(0, size).filter(({ mode }) => mode !== Mode.guarantee);
+}
+
 function tell(call: LimitCall, governing: Take, number: number, atUs: number, hashesAll: boolean) {
   const { request, group } = call;
   return {
@@ -54,7 +59,7 @@ function tell(call: LimitCall, governing: Take, number: number, atUs: number, ha
       .map((_, i) => descriptorText(call, i, hashesAll)),
     /** The limit that governs the answer. */
     limit: textOf(governing.limit.names.id),
-    limits: group.takes.slice(0, group.size).map((take) => ({
+    limits: ownTakes(group).map((take) => ({
       limit: textOf(take.limit.names.id),
       caller: callerText(call, take, hashesAll),
       cost: take.cost,

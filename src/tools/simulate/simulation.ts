@@ -147,8 +147,8 @@ export class Simulation {
     this.unmatched.count(call);
     for (let i = 0; i < call.group.size; i++) {
       const take = call.group.takes[i] as Take;
-      // Of a limit at run time, which counts it itself.
-      if (take.mode === Mode.blocked) continue;
+      // Of a limit at run time, which counts it itself; or a guarantee, which refuses nobody.
+      if (take.mode >= Mode.blocked) continue;
       const tally = this.#tallyOf(take.limit);
       tally.count(take, nowUs, this.#labelOf);
       if (take.limit.holdSeconds > 0) {

@@ -6,7 +6,7 @@ import { MICROS_PER_SECOND } from "../../../base/units.ts";
 import { KeyBytes, Keyed } from "../../../engine/domain/key-bytes.ts";
 import type { Limit } from "../../../engine/domain/limit.ts";
 import type { LimitStats } from "../../../engine/domain/stats.ts";
-import { canRefuseCall, isOver, Kind, type Take } from "../../../engine/domain/take.ts";
+import { canRefuseCall, isOver, Kind, Mode, type Take } from "../../../engine/domain/take.ts";
 import type { LimitCall } from "../../../engine/limiter/call.ts";
 import type { CallListener } from "../../../engine/limiter/limiter-observer.ts";
 import type { RuleLabels } from "../stats-book.ts";
@@ -21,6 +21,9 @@ const PARTS = 6;
 /** The windows and their lengths in seconds. */
 export const TOP_WINDOWS = { minute: 60, hour: 3_600 } as const;
 export type TopWindow = keyof typeof TOP_WINDOWS;
+
+/** Marks the keys of callers who borrow, in the label of the limit. */
+const BORROWED_LABEL = "borrowed";
 
 interface TopKeysOptions {
   /** Slots for keys that passed, and as many for keys that were refused (TOP_KEYS). */
@@ -70,9 +73,11 @@ export class TopKeys implements CallListener {
     const isRefused = call.decision.overLimit;
     for (let i = 0; i < group.size; i++) {
       const take = group.takes[i] as Take;
-      if (!canRefuseCall(take)) continue;
+      if (!canRefuseCall(take) && !isBorrowing(take)) continue;
       const key = take.limit.isCounter ? this.#withoutWindow(take) : take;
-      const isOverHere = isRefused && isOver(take) && take.kind !== Kind.shadow;
+      // A guarantee that does not cover its call shows who borrows, and who finds nothing to borrow.
+      const judged = take.mode === Mode.guarantee ? (group.takes[i + 1] as Take) : take;
+      const isOverHere = isRefused && isOver(judged) && take.kind !== Kind.shadow;
       const sketch = isOverHere ? this.#refused : this.#passed;
       const slot = sketch.add(key);
       if (slot < 0) continue;
@@ -90,7 +95,9 @@ export class TopKeys implements CallListener {
 
   #name(sketch: Sketch<TrackedKey>, slot: number, key: Keyed, take: Take, call: LimitCall): void {
     if (!sketch.isWorthName(slot)) return;
-    sketch.named[slot] = this.#keys.use(key, () => keyTextOf(key, take, call), this.#labels(take.limit, call));
+    const labels = this.#labels(take.limit, call);
+    const shown = take.mode === Mode.guarantee ? { ...labels, limit: `${labels.limit}/${BORROWED_LABEL}` } : labels;
+    sketch.named[slot] = this.#keys.use(key, () => keyTextOf(key, take, call), shown);
   }
 
   #labels({ stats, names: { path, readableName } }: Limit, call: LimitCall): RuleLabels {
@@ -119,4 +126,9 @@ export class TopKeys implements CallListener {
     releasePart(part, this.#keys);
     this.#partEndUs = this.#windows.minute.endUs;
   }
+}
+
+/** Whether it is the take of a guarantee that does not cover its call. */
+function isBorrowing({ mode, waitUs }: Take): boolean {
+  return mode === Mode.guarantee && waitUs > 0;
 }

@@ -1,0 +1,161 @@
+// Services with guarantees on any stores, held against the exact model: every call passes the same way, and none within a
+// guarantee that is kept is refused.
+
+import fc from "fast-check";
+import { expect } from "vitest";
+import type { Clock } from "../../src/base/clock.ts";
+import { wayOf } from "../../src/engine/domain/guarantee.ts";
+import type { Store } from "../../src/engine/domain/store.ts";
+import { GLOBAL_DESCRIPTOR, isOver, type Take } from "../../src/engine/domain/take.ts";
+import type { LimitCall } from "../../src/engine/limiter/call.ts";
+import { LimiterRig } from "../support/limiter-rig.ts";
+import {
+  type AskedShare,
+  askedShares,
+  GuaranteeModel,
+  keptFor,
+  keptTokens,
+  rulesOf,
+  type SharedNumbers,
+  sharedNumbers,
+  type Way,
+} from "./guarantee-model.ts";
+
+/** A process. */
+class Process extends LimiterRig {
+  readonly #waiting = new Map<LimitCall, () => void>();
+
+  constructor(rules: string, openStore: (clock: Clock) => Store) {
+    super(rules, { openStore });
+  }
+
+  override finish(call: LimitCall): void {
+    this.#waiting.get(call)?.();
+    this.#waiting.delete(call);
+  }
+
+  /** A call of these hits by a caller who may have a guarantee. */
+  async share(caller: number | undefined, cost: number, isGlobal: boolean): Promise<Take> {
+    const who = caller === undefined ? {} : { tenant: `t${caller}` };
+    const descriptors = isGlobal
+      ? [{ entries: { app: "a" } }, { entries: { user: "u", ...who } }]
+      : [{ entries: { app: "a", ...who }, hits: cost }];
+    const call = this.begin(descriptors, cost, "edge");
+    await new Promise<void>((resolve) => {
+      this.#waiting.set(call, resolve);
+      if (this.limiter.decide(call, Number.POSITIVE_INFINITY)) this.finish(call);
+    });
+    const shared = call.group.takes[call.group.size - 1] as Take;
+    expect(call.failure).toBeUndefined();
+    expect(shared.descriptor).toBe(isGlobal ? GLOBAL_DESCRIPTOR : 0);
+    expect(call.decision.overLimit).toBe(isOver(shared));
+    this.lastWay = isOver(shared)
+      ? call.group.size > 1 && call.group.takes[0]?.waitUs === 0
+        ? "broken"
+        : "refused"
+      : (wayOf(call.group, shared) ?? "borrowed");
+    return shared;
+  }
+
+  lastWay: Way = "refused";
+}
+
+/** What is run: processes on one store, whose clock is moved along. */
+export interface Fleet {
+  readonly stores: readonly ((clock: Clock) => Store)[];
+  /** Moves the stores' own clock. */
+  readonly setUs: (nowUs: number) => void;
+}
+
+interface Scenario {
+  readonly numbers: SharedNumbers;
+  readonly callers: number;
+  readonly isGlobal: boolean;
+  readonly calls: readonly (AskedShare & {
+    readonly process: number;
+    readonly changes: "nothing" | "edit" | "restart";
+  })[];
+}
+
+export function scenarios(maxLength: number): fc.Arbitrary<Scenario> {
+  return fc.tuple(sharedNumbers, fc.integer({ min: 1, max: 12 })).chain(([numbers, callers]) =>
+    fc.record({
+      numbers: fc.constant(numbers),
+      callers: fc.constant(callers),
+      isGlobal: fc.boolean(),
+      calls: fc
+        .tuple(
+          askedShares(callers, maxLength),
+          fc.array(fc.nat({ max: 2 }), { minLength: maxLength, maxLength }),
+          fc.array(fc.nat({ max: 19 }), { minLength: maxLength, maxLength }),
+        )
+        .map(([calls, processes, changes]) =>
+          calls.map((call, i) => ({
+            ...call,
+            process: processes[i] ?? 0,
+            changes:
+              changes[i] === 0 ? ("edit" as const) : changes[i] === 1 ? ("restart" as const) : ("nothing" as const),
+          })),
+        ),
+    }),
+  );
+}
+
+/** How many calls passed which way; `kept`: within guarantees that are kept. */
+export type Seen = Record<Way | "kept" | "waits", number>;
+
+export const nothingSeen = (): Seen => ({ guaranteed: 0, borrowed: 0, refused: 0, broken: 0, kept: 0, waits: 0 });
+
+/** Runs a scenario. An edit makes the shared limit larger, so that what was kept stays kept. */
+export async function expectModel(scenario: Scenario, fleet: Fleet, startUs: number, seen: Seen): Promise<void> {
+  const { callers, isGlobal, calls } = scenario;
+  let { numbers } = scenario;
+  const open = (store: (clock: Clock) => Store) => new Process(rulesOf(numbers, callers, isGlobal), store);
+  const processes = fleet.stores.map(open);
+  const model = new GuaranteeModel(numbers);
+  let nowUs = startUs;
+  const advance = (us: number) => {
+    nowUs += us;
+    fleet.setUs(nowUs);
+    for (const { clock } of processes) clock.setUs(nowUs);
+  };
+  advance(0);
+  const isKept = callers <= keptFor(numbers);
+  for (const { caller, cost, afterUs, times, process: number, changes } of calls) {
+    advance(afterUs);
+    const at = number % processes.length;
+    if (changes === "edit") {
+      const { shared } = numbers;
+      numbers = { ...numbers, shared: { ...shared, burst: shared.burst + 100 } };
+      model.edit(numbers);
+      for (const one of processes) one.useRules(rulesOf(numbers, callers, isGlobal));
+    } else if (changes === "restart") {
+      processes[at] = open(fleet.stores[at] as (clock: Clock) => Store);
+      advance(0);
+    }
+    const asked = processes[at] as Process;
+    for (let i = 0; i < times; i++) {
+      const take = await asked.share(caller, cost, isGlobal);
+      const way = asked.lastWay;
+      expect(way).toBe(model.ask(caller, cost, nowUs));
+      seen[way]++;
+      expect(isKept && way === "broken").toBe(false);
+      if (isKept && way === "guaranteed") seen.kept++;
+      const isCoverable = caller !== undefined && cost <= Math.min(numbers.own.burst, numbers.shared.burst);
+      const canPass = isCoverable || cost <= numbers.shared.burst - keptTokens(numbers);
+      if (i < times - 1 || !isOver(take)) continue;
+      // The wait is exact: a microsecond earlier no way is open yet.
+      expect(take.waitUs > 0).toBe(canPass);
+      if (!canPass) break;
+      seen.waits++;
+      advance(take.waitUs - 1);
+      await asked.share(caller, cost, isGlobal);
+      expect(["refused", "broken"]).toContain(asked.lastWay);
+      expect(model.ask(caller, cost, nowUs)).toBe(asked.lastWay);
+      advance(1);
+      await asked.share(caller, cost, isGlobal);
+      expect(["guaranteed", "borrowed"]).toContain(asked.lastWay);
+      expect(model.ask(caller, cost, nowUs)).toBe(asked.lastWay);
+    }
+  }
+}
