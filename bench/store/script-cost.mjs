@@ -34,12 +34,19 @@ const SECOND = { ...PLENTY, windowSeconds: 1 };
 const FULL = { ...PLENTY, amount: 1, burst: 1, windowSeconds: HOUR_SECONDS };
 const HELD = { ...PLENTY, amount: 1_000_000, burst: 1_000_000, debtMax: 1_000_000, holdSeconds: 120 };
 const COUNTER = { ...PLENTY, isCounter: true };
+/** A limit that all callers share, and what a caller is guaranteed of it: half of the calls are covered, half borrow. */
+const SHARED = { ...PLENTY, amount: 1_000_000, burst: 1_000_000, isShared: true };
+const LENT = { ...SHARED, burst: 900_000, reserve: 100_000 };
+LENT.priority = { low: LENT, guarantee: { whole: SHARED } };
+const OWN = { ...PLENTY, amount: 1, burst: 1, windowSeconds: 1 };
 /** Limits of each call, how many calls travel together, and modes of the requests that are made one after another. */
 const SHAPES = [
   ...[1, 20, 64].map((calls) => ({ name: "take", calls, limits: [PLENTY], modes: ["pay"] })),
   { name: "refused", calls: 64, limits: [FULL], modes: ["pay"], isPrepared: true },
   ...[1, 16].map((calls) => ({ name: "two limits", calls, limits: [PLENTY, SECOND], modes: ["pay"] })),
   { name: "take", calls: 16, limits: [PLENTY], modes: ["pay"] },
+  ...[1, 16].map((calls) => ({ name: "shared limit", calls, limits: [SHARED], modes: ["pay"] })),
+  ...[1, 16].map((calls) => ({ name: "shared, with guarantees", calls, limits: [LENT], own: OWN, modes: ["pay"] })),
   ...[1, 16, 64].map((calls) => ({ name: "reserve, settle", calls, limits: [HELD], modes: ["pay", "settle"] })),
   ...[1, 16].map((calls) => ({ name: "counter", calls, limits: [COUNTER], modes: ["pay"] })),
   ...[1, 16].map((calls) => ({ name: "three counters", calls, limits: [COUNTER, COUNTER, COUNTER], modes: ["pay"] })),
@@ -123,13 +130,20 @@ async function run(variant, shape, requests) {
   if (failed !== undefined) throw failed[0];
 }
 
-function argumentsOf({ newBatch, shaOf, Mode, TakeGroup }, { calls, limits }, mode, from) {
+function argumentsOf({ newBatch, shaOf, Mode, TakeGroup }, { calls, limits, own }, mode, from) {
   const batch = newBatch(limits[0].isCounter);
   for (let call = from; call < from + calls; call++) {
     const group = new TakeGroup();
+    const tenant = (call * 7_919) % KEYS;
+    if (own !== undefined) {
+      const bucketKey = `{bench}|global|tb/1|guarantee|tenant=${tenant % (KEYS / 10)}`;
+      Object.assign(group.add(own), { bucketKey, mode: Mode.guarantee, cost: 1, descriptor: 0 });
+    }
     for (const [i, limit] of limits.entries()) {
       const take = group.add(limit);
-      take.bucketKey = `{bench|tenant=${(call * 7_919) % KEYS}}|tb/${limit.windowSeconds}/${i}`;
+      take.bucketKey = limit.isShared
+        ? "{bench}|global|tb/1"
+        : `{bench|tenant=${tenant}}|tb/${limit.windowSeconds}/${i}`;
       take.descriptor = i;
       take.mode = Mode[mode];
       take.cost = mode === "settle" ? 2 : limit.holdSeconds > 0 ? 5 : 1;
