@@ -1,8 +1,9 @@
-// The commands of docs/runtime-limits.md, as a reader runs them against `npm start`: all of them run, and print what the page shows.
+// The commands of docs/runtime-limits.md and the first calls of the README, as a reader runs them against `npm start`: all run, and print what is shown.
 
 import { readFileSync } from "node:fs";
 import { resolve } from "node:path";
 import { expect, test } from "vitest";
+import { addressOf } from "../support/limiters.ts";
 import { runProgram } from "../support/run-program.ts";
 import { startTestApp, type TestApp } from "../support/test-app.ts";
 
@@ -61,4 +62,15 @@ test("a blocked caller looks as on the page", async () => {
     const { said } = await run(app, command.slice(2));
     expect(shape(said)).toBe(shape(lines.join("\n")));
   }
+});
+
+test("the README's first calls pass, and its sixth login is refused, however slow the machine is", async () => {
+  const app = await start();
+  const lines = [...textOf("README.md").matchAll(/^npx headgate (ask .*?)(?: +#.*)?$/gm)].map(([, line = ""]) => line);
+  const ends = [];
+  for (const line of lines) {
+    const { out } = await runProgram([...line.split(" "), "--server", addressOf(app)]);
+    ends.push(out.trimEnd().split("\n").at(-1));
+  }
+  expect(ends).toEqual([expect.stringMatching(/^ {2}OK {2}per-address: 49 of 50 left/), "5 passed, 1 over limit"]);
 });

@@ -74,8 +74,8 @@ export async function runCommandLine(options: ProgramOptions, argv: readonly str
 const NEXT_STEPS = `Headgate decides whether calls stay within their rate limits.
 
   headgate serve                  1. starts it; then open http://localhost:8080
-  headgate ask --domain edge remote_address=203.0.113.7 -n 60
-                                  2. in another terminal: some calls are refused
+  headgate ask --domain edge login=alice -n 6
+                                  2. in another terminal: the sixth call is refused
   headgate check my-rules && RULES_DIR=my-rules headgate serve
                                   3. rules of your own
 
