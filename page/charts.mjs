@@ -8,10 +8,8 @@ import { endsOf, knownMs, latest, limitRates, ratesOf } from "./rates.mjs";
 import { cut, millisWords, rateWords, shown, timeWords, zoneWords } from "./words.mjs";
 
 /**
- * @typedef {import("./rates.mjs").History} History
- * @typedef {import("./rates.mjs").Samples} Samples
  * @typedef {{ readonly line: Samples, readonly area: Samples, readonly stack?: readonly { readonly name: string, readonly values: Samples }[] }} Drawn
- * @typedef {{ id: string, says: string, of: (history: History) => Drawn, words: (value: number | null) => string, line: string, area: string }} Chart
+ * @typedef {{ id: string, says: string, of: (history: CallHistory) => Drawn, words: (value: number | null) => string, line: string, area: string }} Chart
  */
 
 /** Rules of the chart of refusals; others are one area. */
@@ -45,14 +43,14 @@ function timesChart(of, says) {
   };
 }
 
-/** @param {History} history @returns {Drawn} */
+/** @param {CallHistory} history @returns {Drawn} */
 function callsDrawn(history) {
   const { allowed, refused } = history.calls;
   const all = allowed.map((count, i) => (count ?? 0) + (refused[i] ?? 0));
   return { line: ratesOf(history, all), area: ratesOf(history, refused) };
 }
 
-/** @param {History} history @returns {Drawn} */
+/** @param {CallHistory} history @returns {Drawn} */
 function refusalsDrawn(history) {
   const sumOf = (/** @type {Samples} */ list) =>
     list.reduce((/** @type {number} */ sum, count) => sum + (count ?? 0), 0);
@@ -72,13 +70,15 @@ let pointed = 1;
 /** Draws again what was drawn last. @type {() => void} */
 let redraw = () => undefined;
 
-/** The charts, before them that of a rule that is opened. @param {History} history @param {import("./address.mjs").View} view */
-export function showCharts(history, view) {
-  redraw = () => showCharts(history, view);
+/** The charts, before them that of a rule that is opened. @param {CallHistory} history @param {View} view @param {number} processes */
+export function showCharts(history, view, processes) {
+  redraw = () => showCharts(history, view, processes);
   setText(
     byId("calls-heading"),
     `Last ${view.span === "hour" ? "hour" : "15 minutes"} (${zoneWords(Date.parse(history.at))})`,
   );
+  const note = `Calls of all ${processes} processes; limits, times and events of the one that answers here.`;
+  setText(byId("charts-note"), processes > 1 ? note : "");
   keepChildren(byId("calls"), view.rule === "" ? CHARTS : [ruleChart(view.rule), ...CHARTS], {
     key: ({ id }) => id,
     create: ({ says, id }) => createChart(says, id === "decision" || id === "store"),
@@ -108,7 +108,7 @@ function ruleChart(id) {
 /** Events that are listed. */
 const LISTED_MAX = 6;
 
-/** What happened in the time of the charts. @param {History} history */
+/** What happened in the time of the charts. @param {CallHistory} history */
 function showEvents(history) {
   const listed = eventsOf(history).slice(-LISTED_MAX).reverse();
   keepChildren(byId("events"), listed, {
@@ -121,7 +121,7 @@ function showEvents(history) {
   });
 }
 
-/** @param {History} history */
+/** @param {CallHistory} history */
 function eventsOf(history) {
   const { fromMs } = frameOf(history);
   return history.events.filter(({ at }) => Date.parse(at) >= fromMs);
@@ -130,7 +130,7 @@ function eventsOf(history) {
 /** Shortest time that a chart covers. */
 const FRAME_MS_MIN = 60_000;
 
-/** The time that charts cover. @param {Pick<History, "at" | "seconds" | "span_seconds">} history */
+/** The time that charts cover. @param {Pick<CallHistory, "at" | "seconds" | "span_seconds">} history */
 function frameOf(history) {
   const nowMs = Date.parse(history.at);
   const spanMs = Math.min(history.span_seconds * 1_000, Math.max(FRAME_MS_MIN, knownMs(history)));
@@ -183,7 +183,7 @@ function createChart(says, isTime = false) {
   );
 }
 
-/** @param {Element} item @param {History} history @param {Omit<Chart, "id">} chart */
+/** @param {Element} item @param {CallHistory} history @param {Omit<Chart, "id">} chart */
 function drawChart(item, history, { says, of, words, line, area }) {
   const drawn = of(history);
   const { nowMs, spanMs } = frameOf(history);
@@ -273,7 +273,7 @@ function makePath(name) {
 
 /**
  * Draws, and returns the largest value.
- * @param {Element} svg @param {History} history @param {Drawn} drawn @param {string} says @param {(value: number | null) => string} words
+ * @param {Element} svg @param {CallHistory} history @param {Drawn} drawn @param {string} says @param {(value: number | null) => string} words
  * @param {(most: number) => number} top the value at the upper edge
  */
 export function drawSpark(svg, history, { line, area, stack = [] }, says, words, top = (most) => most) {

@@ -2,6 +2,7 @@
 
 import {
   byId,
+  copyButton,
   fillTable,
   keepChildren,
   make,
@@ -16,7 +17,6 @@ import {
 import { countWords, plural, processName, shown, sinceWords } from "./words.mjs";
 
 /**
- * @typedef {import("./main.mjs").State} State
  * @typedef {State["conditions"][number]} Condition
  * @typedef {NonNullable<Condition["calls"]>[number]} Undecided
  */
@@ -37,6 +37,7 @@ export function showConditions({ conditions, at, links }) {
       const effect = condition === conditions[0] ? undefined : condition.effect;
       setSaid(part(item, ".effect"), shown(effect === undefined ? "" : `Callers: ${effect}.`, 600));
       setChildren(part(item, ".advice"), [...withCode(condition.advice), " ", runbookLink(condition.see, links.docs)]);
+      offerCommand(part(item, ".actions"), condition);
       showDetails(item, condition);
     },
   });
@@ -52,8 +53,16 @@ function createCondition({ severity }) {
     make("span", { class: "age" }),
     make("p", { class: "effect" }),
     make("p", { class: "advice" }),
+    make("p", { class: "actions" }),
     make("details", {}, make("summary"), make("table", { class: "calls cards" }), make("div", { class: "details" })),
   );
+}
+
+/** The command that the advice names, to copy. @param {Element} actions @param {Condition} condition */
+function offerCommand(actions, { advice }) {
+  const [, command] = /`(headgate [^`]+)`/.exec(advice) ?? [];
+  if (command === undefined || actions.firstChild !== null) return;
+  actions.append(copyButton("Copy command", command));
 }
 
 /** @param {string} see @param {string | null} docs */

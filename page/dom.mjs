@@ -49,6 +49,17 @@ export function timeOf(iso) {
   return make("time", { datetime: iso, title: iso }, timeWords(Date.parse(iso), Date.now()));
 }
 
+/** @param {string} says @param {string} text */
+export function copyButton(says, text) {
+  const button = make("button", { type: "button" }, says);
+  button.addEventListener("click", async () => {
+    await navigator.clipboard?.writeText(text).catch(() => undefined);
+    setText(button, navigator.clipboard === undefined ? "Not allowed here" : "Copied");
+    setTimeout(() => setText(button, says), 2_000);
+  });
+  return button;
+}
+
 /** Puts other children in place of those that differ. @param {Element} element @param {readonly (Node | string)[]} children */
 export function setChildren(element, children) {
   const made = /** @type {Element} */ (element.cloneNode());
@@ -105,17 +116,17 @@ const childrenOf = new WeakMap();
  */
 export function fillTable(table, items, key, columns) {
   if (table.tHead === null) {
-    const heads = columns.map(({ head, is = "" }) =>
-      make("th", { scope: "col", class: is, role: "columnheader" }, head),
-    );
-    table.append(
-      make("thead", { role: "rowgroup" }, make("tr", { role: "row" }, ...heads)),
-      make("tbody", { role: "rowgroup" }),
-    );
+    table.append(headOf(columns), make("tbody", { role: "rowgroup" }));
     table.setAttribute("role", "table");
   }
   setShown(table, items.length > 0);
   keepChildren(part(table, "tbody"), items, { key, ...rowsOf(columns) });
+}
+
+/** @param {readonly { head: string, is?: string }[]} columns */
+export function headOf(columns) {
+  const heads = columns.map(({ head, is = "" }) => make("th", { scope: "col", class: is, role: "columnheader" }, head));
+  return make("thead", { role: "rowgroup" }, make("tr", { role: "row" }, ...heads));
 }
 
 /**

@@ -3,13 +3,7 @@
 import { fillTable, make, timeOf, withCode } from "./dom.mjs";
 import { countWords, cut, durationWords, sentence, shown } from "./words.mjs";
 
-/**
- * @typedef {import("../src/engine/rules/explain-report.ts").ExplainReport} Report
- * @typedef {import("../src/engine/rules/explain-report.ts").DescriptorReport} DescriptorReport
- * @typedef {{ descriptor: number | "global_limit", rule: string, bucket: string, burst: number, remaining: number, wait_seconds: number | null, reset_seconds: number }} Bucket
- */
-
-/** @param {Report} report @param {(report: DescriptorReport, i: number) => readonly (Node | string)[]} actionsOf */
+/** @param {ExplainReport} report @param {(report: DescriptorReport, i: number) => readonly (Node | string)[]} actionsOf */
 export function reportParts({ says, descriptors = [], global_limit: globalLimit }, actionsOf) {
   const parts = descriptors.length === 1 ? [] : [verdictPart(says)];
   descriptors.forEach((report, i) => {

@@ -4,12 +4,7 @@ import { hrefOf } from "./address.mjs";
 import { byId, setShown, setText } from "./dom.mjs";
 import { durationWords, millisWords, processName, shown } from "./words.mjs";
 
-/**
- * @typedef {import("./main.mjs").State} State
- * @typedef {import("./rates.mjs").History} History
- */
-
-/** Shows a state. @param {State} state @param {History | null} history @param {import("./address.mjs").View} view */
+/** Shows a state. @param {State} state @param {CallHistory | null} history @param {View} view */
 export function showHeader({ instance, version, processes, store, conditions, links }, history, view) {
   const others = (processes ?? []).length - 1;
   const more = others > 0 ? ` and ${others} more` : "";
@@ -25,7 +20,7 @@ export function showHeader({ instance, version, processes, store, conditions, li
   if (links.docs !== null) setLink(byId("docs-link"), `${links.docs}/operations.md`);
 }
 
-/** A choice of links, one of which is open. @param {"span" | "zone"} name @param {Record<string, string>} choices @param {string} chosen @param {import("./address.mjs").View} view */
+/** A choice of links, one of which is open. @param {"span" | "zone"} name @param {Record<string, string>} choices @param {string} chosen @param {View} view */
 function showChoice(name, choices, chosen, view) {
   for (const [id, value] of Object.entries(choices)) {
     const link = byId(`${name}-${id}`);
@@ -39,7 +34,7 @@ function setLink(link, href) {
   if (link.getAttribute("href") !== href) link.setAttribute("href", href);
 }
 
-/** The store in a few words. @param {Pick<State, "store" | "conditions">} state @param {History | null} history */
+/** The store in a few words. @param {Pick<State, "store" | "conditions">} state @param {CallHistory | null} history */
 export function storeWords({ store, conditions }, history) {
   if (store === "memory") return { words: "memory", colour: "well" };
   const name = { redis: "Redis", postgres: "PostgreSQL" }[store] ?? shown(store);

@@ -6,24 +6,19 @@ import { callerWords } from "./limits.mjs";
 import { typedDescriptor } from "./read-descriptor.mjs";
 import { countWords, cut, hides, percentWords, plural, shown, sinceWords } from "./words.mjs";
 
-/**
- * @typedef {import("./address.mjs").View} View
- * @typedef {import("../src/operate/telemetry/top/top-view.ts").TopKey & { readonly runtime_limit?: import("../src/engine/rules/explain-report.ts").RuntimeLimitReport }} TopKey
- * @typedef {Omit<import("../src/operate/telemetry/top/top-view.ts").TopView, "keys"> & { readonly keys: readonly TopKey[] }} TopAnswer
- * @typedef {Pick<TopKey, "domain" | "key"> & { readonly descriptor?: TopKey["descriptor"] | undefined }} NamedKey
- */
+/** @typedef {Pick<TopKey, "domain" | "key"> & { readonly descriptor?: TopKey["descriptor"] | undefined }} NamedKey */
 
 /** Keys that are shown, unless the view narrows them down. */
 const SHOWN_MAX = 10;
-/** Width of a character of a key, and of the columns to its right; a telephone has a line for the key. */
+/** Width of a character of a key; a telephone has a line for the key. */
 const CHAR_PX = 9.5;
-const COLUMNS_PX = 830;
 const CARDS_PX = 560;
 
 /** Longest key in a row, in characters; the sheet has it whole. */
 function keyCharsMax() {
   const width = byId("keys-section").clientWidth;
-  return Math.max(24, Math.floor((width < CARDS_PX ? width - 40 : width - COLUMNS_PX) / CHAR_PX));
+  const room = width < CARDS_PX ? width - 40 : part(byId("top"), "th").clientWidth - 16;
+  return Math.max(12, Math.floor(room / CHAR_PX));
 }
 
 /** Shows the keys that the view asks for. @param {TopAnswer} answer @param {View} view */
@@ -44,8 +39,14 @@ export function showKeys(answer, view) {
   const open = view.rule === "" ? [] : [" ", make("a", { href: hrefOf(view, { rule: "" }) }, "Show all rules' keys")];
   setChildren(byId("top-note"), [note, ...open]);
   const most = Math.max(1, ...keys.map((key) => key[by]));
+  // The column is measured once the table is there.
+  let chars = 0;
+  const drawOne = (/** @type {HTMLElement} */ cell, /** @type {TopKey} */ key) => {
+    chars ||= keyCharsMax();
+    drawKey(cell, key, view, chars);
+  };
   fillTable(byId("top"), keys, ({ domain, rule, limit, key }) => JSON.stringify([domain, rule, limit, key]), [
-    { head: "Key", is: "caller", parts: keyParts, draw: (cell, key) => drawKey(cell, key, view) },
+    { head: "Key", is: "caller", parts: keyParts, draw: drawOne },
     { head: "Rule", is: "rule", parts: ruleParts },
     {
       head: by === "asked" ? "Asked" : "Refused",
@@ -103,11 +104,11 @@ function keyParts(key) {
   return [make("a", { title: shown(says, 600) }), make("span", { class: "badges" })];
 }
 
-/** @param {HTMLElement} cell @param {TopKey} key @param {View} view */
-function drawKey(cell, key, view) {
+/** @param {HTMLElement} cell @param {TopKey} key @param {View} view @param {number} chars */
+function drawKey(cell, key, view, chars) {
   const link = part(cell, "a");
   link.setAttribute("href", keyHref(view, key));
-  setText(link, cut(keyWords(key), keyCharsMax()));
+  setText(link, cut(keyWords(key), chars));
   const badge = badgeOf(key);
   setChildren(part(cell, ".badges"), badge === "" ? [] : [make("span", { class: "badge" }, badge)]);
 }
@@ -123,8 +124,8 @@ function ruleParts({ domain, rule, limit }) {
   const of = limit === "" ? domain : `${limit}, ${domain}`;
   const name = rule === "" ? "global limit" : rule;
   return [
-    make("span", { title: shown(name, 300) }, cut(name, 18)),
-    make("small", { title: shown(of, 300) }, cut(of, 22)),
+    make("span", { title: shown(name, 300) }, cut(name, 22)),
+    make("small", { title: shown(of, 300) }, cut(of, 28)),
   ];
 }
 
@@ -143,6 +144,6 @@ export function keyWords({ rule, domain, descriptor, key }) {
 
 /** Says why there is no key. @param {Pick<TopAnswer, "refused" | "window">} answer */
 export function noKeyWords({ refused, window }) {
-  if (refused === 0) return `None within the last ${window}.`;
+  if (refused === 0) return `No refusals within the last ${window}.`;
   return `No key stands out among ${plural(refused, "refusal")} within the last ${window}.`;
 }

@@ -5,17 +5,7 @@ import { askFirst } from "./question.mjs";
 import { askedEntry } from "./read-descriptor.mjs";
 import { countWords, cut, durationWords, formTimeMs, plural, sentence, shown, timeWords, zoneWords } from "./words.mjs";
 
-/**
- * @typedef {import("./ask.mjs").Server} Server
- * @typedef {import("./read-descriptor.mjs").Entry} Entry
- * @typedef {{ domain: string, entries: readonly Entry[] }} Caller
- * @typedef {import("../src/engine/rules/explain-report.ts").DescriptorReport} DescriptorReport
- * @typedef {Caller & import("../src/engine/rules/explain-report.ts").RuntimeLimitReport & { says?: string }} SetLimit
- * @typedef {import("./main.mjs").State} State
- * @typedef {import("../src/operate/http/limit-pages.ts").SetAnswer} SetAnswer
- * @typedef {import("./question.mjs").Action} Action
- * @typedef {(action: Action, caller: Caller) => void} Act
- */
+/** @typedef {Caller & RuntimeLimitReport & { says?: string }} SetLimit */
 
 /** Most limits that are listed. */
 const LISTED_MAX = 100;
@@ -88,7 +78,7 @@ export function actionButtons(caller, actions, act) {
   });
 }
 
-/** Changes the limits of a caller, after a question. @param {Server} server @param {Action} action @param {Caller} caller @param {import("./question.mjs").Tell} tell */
+/** Changes the limits of a caller, after a question. @param {Server} server @param {Action} action @param {Caller} caller @param {Tell} tell */
 export async function askLimit(server, action, caller, tell) {
   const { domain } = caller;
   /** The state shown before the change; the server refuses the change if the state is another by then. */
@@ -178,7 +168,7 @@ function untilOf() {
   return { until: Number.isNaN(atMs) ? "" : new Date(atMs).toISOString() };
 }
 
-/** @param {SetAnswer} answer @returns {import("./question.mjs").Outcome} */
+/** @param {SetAnswer} answer @returns {Outcome} */
 function outcomeOf({ limits: [result], processes }) {
   if (result?.outcome !== "set") {
     const says = sentence(`not done: ${result?.says ?? "the server's answer is empty"}`);

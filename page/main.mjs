@@ -14,19 +14,14 @@ import { closeSheet, followAddress, offerDomains, openSheet, prepareSheet } from
 import { showLine, showVerdict } from "./verdict.mjs";
 import { durationWords, sentence, setZone, shown, timeWords } from "./words.mjs";
 
-/**
- * @typedef {Awaited<ReturnType<typeof import("../src/process/app/state-page.ts").readState>>} State
- * @typedef {import("./address.mjs").View} View
- */
-
 const LOOK_MS = 2_000;
 /** The server takes a sample every five seconds. */
 const HISTORY_MS = 4_500;
 
 const server = new Server();
-/** @type {import("./rates.mjs").History | null} */
+/** @type {CallHistory | null} */
 let history = null;
-/** @type {import("./rules.mjs").RuleRows | undefined} */
+/** @type {RuleRows | undefined} */
 let rules;
 /** What is asked less often was asked then, with these words. */
 let slow = { atMs: 0, asked: "" };
@@ -101,7 +96,7 @@ function showState(state, view) {
   showConditions(state);
   showFirstSteps(state);
   if (rules !== undefined) showRules(rules, state, history, view);
-  if (history !== null) showCharts(history, view);
+  if (history !== null) showCharts(history, view, (state.processes ?? []).length);
   showProcesses(state);
   offerDomains(state.rules.domains);
 }
@@ -180,7 +175,7 @@ function pause() {
   if (!isPaused) void lookNext();
 }
 
-/** @type {import("./limits.mjs").Act} */
+/** @type {Act} */
 function actOnLimit(action, caller) {
   void askLimit(server, action, caller, { done: viewChanged, refused: noteRefusal });
 }

@@ -3,7 +3,7 @@
 import { byId, fillTable, setShown } from "./dom.mjs";
 import { processName, rateWords } from "./words.mjs";
 
-/** @param {import("./main.mjs").State} state */
+/** @param {State} state */
 export function showProcesses({ processes }) {
   const all = processes ?? [];
   setShown(byId("processes-section"), all.length > 1);

@@ -5,10 +5,8 @@ import { byId, setSaid, setShown, setText, withCode } from "./dom.mjs";
 import { shown, zoneWords } from "./words.mjs";
 
 /**
- * @typedef {"Raise" | "Block" | "Exempt" | "Unset" | "Reset"} Action
  * @typedef {{ now: string, canAct: boolean, says?: string, limits?: readonly Node[], chosen?: (limit: string) => void }} Prepared what is in force, whether there is something to change, limits to choose from, and what to do once one is chosen
  * @typedef {{ prepare: () => Promise<Prepared>, preview?: () => Promise<string>, act: () => Promise<Outcome> }} Steps
- * @typedef {{ isDone: boolean, says: string, colour: string, now?: string }} Outcome
  * @typedef {{ done: () => void, refused: (error: unknown) => void }} Tell `done`: the dialog was closed after a change
  */
 

@@ -1,11 +1,8 @@
 // Numbers from the server's history: rates per second and when they were. Pure.
 
-/**
- * @typedef {import("../src/operate/telemetry/rate-history.ts").HistoryView & { readonly events: ReturnType<import("../src/operate/telemetry/event-book.ts").EventBook["list"]> }} History
- * @typedef {readonly (number | null)[]} Samples the oldest first; null: not known
- */
+/** @typedef {readonly (number | null)[]} Samples the oldest first; null: not known */
 
-/** When each sample ended. @param {Pick<History, "at" | "seconds">} history @returns {number[]} */
+/** When each sample ended. @param {Pick<CallHistory, "at" | "seconds">} history @returns {number[]} */
 export function endsOf({ at, seconds }) {
   let endMs = Date.parse(at) - knownMs({ seconds });
   return seconds.map((length) => {
@@ -14,12 +11,12 @@ export function endsOf({ at, seconds }) {
   });
 }
 
-/** How long the history is. @param {Pick<History, "seconds">} history */
+/** How long the history is. @param {Pick<CallHistory, "seconds">} history */
 export function knownMs({ seconds }) {
   return seconds.reduce((/** @type {number} */ sum, length) => sum + (length ?? 0), 0) * 1_000;
 }
 
-/** @param {Pick<History, "seconds">} history @param {Samples} counts @returns {(number | null)[]} */
+/** @param {Pick<CallHistory, "seconds">} history @param {Samples} counts @returns {(number | null)[]} */
 export function ratesOf({ seconds }, counts) {
   return counts.map((count, i) => (count === null ? null : count / (seconds[i] ?? 1)));
 }
@@ -32,7 +29,7 @@ export function latest(samples) {
 /** Most limits in the history. If it has fewer, all others were not hit. */
 const HISTORY_LIMITS = 200;
 
-/** Hits per second of a limit, and refusals. @param {History} history @param {string} id */
+/** Hits per second of a limit, and refusals. @param {CallHistory} history @param {string} id */
 export function limitRates(history, id) {
   const isKnown = Object.keys(history.limits).length < HISTORY_LIMITS;
   const none = history.seconds.map(() => (isKnown ? 0 : null));

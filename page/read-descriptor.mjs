@@ -2,7 +2,6 @@
 // of /json; Headgate's metadata in Envoy's access log. Pure.
 
 /**
- * @typedef {{ key: string, value?: string, value_base64?: string }} Entry
  * @typedef {{ entries: Entry[], limit?: unknown }} Descriptor
  * @typedef {{ domain?: string, descriptors: Descriptor[] }} Question
  */

@@ -2,18 +2,14 @@
 
 import { hrefOf } from "./address.mjs";
 import { drawSpark, makeSpark } from "./charts.mjs";
-import { byId, keepChildren, make, part, rowsOf, setChildren, setShown, setText } from "./dom.mjs";
+import { byId, headOf, keepChildren, make, part, rowsOf, setChildren, setShown, setText } from "./dom.mjs";
 import { bar } from "./keys.mjs";
 import { latest, limitRates } from "./rates.mjs";
-import { countWords, cut, plural, rateWords, shown, sinceWords } from "./words.mjs";
+import { countWords, cut, percentWords, plural, rateWords, shown, sinceWords } from "./words.mjs";
 
 /**
- * @typedef {import("./main.mjs").State} State
- * @typedef {import("../src/operate/http/rule-rows.ts").RuleRows} RuleRows
  * @typedef {RuleRows["rows"][number]} RuleRow
  * @typedef {RuleRows["domains"][number]} DomainRow
- * @typedef {import("./rates.mjs").History} History
- * @typedef {import("./address.mjs").View} View
  */
 
 /** Most rows of one answer. */
@@ -30,13 +26,13 @@ export function rulesQuestion({ find, sort, all, from }) {
   return `rules?${new URLSearchParams(asked)}`;
 }
 
-/** @param {RuleRows} answer @param {State} state @param {History | null} history @param {View} view */
+/** @param {RuleRows} answer @param {State} state @param {CallHistory | null} history @param {View} view */
 export function showRules(answer, { rules, at, processes }, history, view) {
   const { rows, found, limits } = answer;
   const loaded = rules.loaded_at === null ? "none in force" : `in force since ${sinceWords(rules.loaded_at, at)}`;
   const hash = rules.hash === null ? "" : `, version ${rules.version}, hash ${rules.hash.slice(0, 7)}`;
   setText(byId("rules-source"), shown(`From ${rules.source}${hash}, ${loaded}.`, 600));
-  const own = (processes ?? []).length > 1 ? " Counts are of this process." : "";
+  const own = (processes ?? []).length > 1 ? " Counts of the process that answers here." : "";
   setText(byId("rules-note"), `${noteWords(answer, view)}${own}`);
   setChildren(byId("rules-pages"), pageLinks(view, rows.length, found));
   const domains = answer.domains.filter(
@@ -56,7 +52,7 @@ function noteWords({ rows, found, limits, domains_left_out: left }, { find, all 
       ? `No rule of ${of} has '${cut(find, 60)}' in its name.${more}`
       : `${some} found among ${of}.${more}`;
   if (all !== "") return `${some} of ${cut(all, 60)}.${more}`;
-  return `${some} of ${of}: those that calls met.${more}`;
+  return `${found === 0 ? `No call has met any of ${of}` : `${some} of ${of}: those that calls met`}.${more}`;
 }
 
 /** @param {View} view @param {number} shown_ @param {number} found */
@@ -82,7 +78,7 @@ function pageLinks(view, shown_, found) {
 
 /** @typedef {{ readonly domain: DomainRow, readonly row?: RuleRow, readonly fold?: true }} Line */
 
-/** A table with a body for each domain. @param {HTMLTableElement} table @param {readonly DomainRow[]} domains @param {readonly RuleRow[]} rows @param {History | null} history @param {View} view */
+/** A table with a body for each domain. @param {HTMLTableElement} table @param {readonly DomainRow[]} domains @param {readonly RuleRow[]} rows @param {CallHistory | null} history @param {View} view */
 function showGroups(table, domains, rows, history, view) {
   const drawn = new Map(history === null ? [] : rows.map(({ id }) => [id, limitRates(history, id)]));
   const most = Math.max(0, ...[...drawn.values()].flatMap(({ line }) => line.map((rate) => rate ?? 0)));
@@ -138,15 +134,7 @@ function showGroups(table, domains, rows, history, view) {
       },
     },
   ];
-  const head = make(
-    "thead",
-    { role: "rowgroup" },
-    make(
-      "tr",
-      { role: "row" },
-      ...columns.map(({ head: says, is = "" }) => make("th", { scope: "col", class: is, role: "columnheader" }, says)),
-    ),
-  );
+  const head = headOf(columns);
   table.setAttribute("role", "table");
   // The head is no child that follows the domains.
   keepChildren(table, [undefined, ...domains], {
@@ -200,7 +188,16 @@ function nameParts({ domain, row, fold }, view) {
           ),
         ];
   const limit = row.limit === undefined ? [] : [" ", make("span", { class: "limit" }, cut(row.limit, 40))];
-  return [...says, ...limit, ...badgesOf(row), make("small", {}, shown(row.says, 160))];
+  return [
+    ...says,
+    ...limit,
+    ...badgesOf(row),
+    make(
+      "small",
+      {},
+      shown(row.says, 160).replace(/\d{4,}/g, (digits) => countWords(Number(digits))),
+    ),
+  ];
 }
 
 /** @param {RuleRow} row */
@@ -209,13 +206,15 @@ function badgesOf({ mode, dead, changed }) {
   return all.flatMap((says) => (says === undefined ? [] : [" ", make("span", { class: "badge" }, says)]));
 }
 
-/** What calls come to in one window of the limit, beside what it allows each key. @param {HTMLElement} cell @param {RuleRow | undefined} row @param {number | null} rate */
+/** What calls come to in one window of the limit; of a long one the part, as so many have not come. Both of what it allows each key. @param {HTMLElement} cell @param {RuleRow | undefined} row @param {number | null} rate */
 function drawUse(cell, row, rate) {
   const { amount, window_seconds: window } = row ?? {};
   const isKnown = rate !== null && amount !== undefined && window !== undefined;
   const hits = isKnown ? rate * window : 0;
   bar(cell, isKnown && amount > 0 ? hits / amount : 0);
-  const says = isKnown ? `${countWords(Math.round(hits))} of ${countWords(amount)}/${unitWords(window)}` : "";
+  const part_ = hits > 10 * (amount ?? 0) ? "over 1,000 %" : percentWords(hits / (amount ?? 1));
+  const use = (window ?? 0) > 60 ? part_ : countWords(Math.round(hits));
+  const says = isKnown ? `${use} of ${countWords(amount)}/${unitWords(window)}` : "";
   setText(part(cell, "span:last-child"), says);
   cell.title = says === "" ? "" : "All keys together in a window at this rate, of what each key may.";
 }

@@ -3,20 +3,14 @@
 
 import { hrefOf, NO_SHEET, viewOf } from "./address.mjs";
 import { NoAnswer } from "./ask.mjs";
-import { byId, make, setChildren, setShown, setText, withCode } from "./dom.mjs";
+import { byId, copyButton, make, setChildren, setShown, setText, withCode } from "./dom.mjs";
 import { bucketTable, reportParts } from "./explained.mjs";
 import { actionButtons, askLimit } from "./limits.mjs";
 import { askFirst } from "./question.mjs";
 import { doubtOf, readDescriptors } from "./read-descriptor.mjs";
 import { cut, sentence, shown, timeWords } from "./words.mjs";
 
-/**
- * @typedef {import("./ask.mjs").Server} Server
- * @typedef {import("./address.mjs").View} View
- * @typedef {import("./limits.mjs").State} State
- * @typedef {import("./explained.mjs").Bucket} Bucket
- * @typedef {{ domain: string, descriptors: { entries: import("./read-descriptor.mjs").Entry[] }[] }} Question
- */
+/** @typedef {{ domain: string, descriptors: { entries: Entry[] }[] }} Question */
 
 /** The domain, descriptor and key that are shown. */
 let followed = "";
@@ -128,17 +122,6 @@ function showHeading(domain, text, buttons) {
   byId("sheet").classList.add("with-key");
 }
 
-/** @param {string} says @param {string} text */
-function copyButton(says, text) {
-  const button = make("button", { type: "button" }, says);
-  button.addEventListener("click", async () => {
-    await navigator.clipboard?.writeText(text).catch(() => undefined);
-    setText(button, navigator.clipboard === undefined ? "Not allowed here" : "Copied");
-    setTimeout(() => setText(button, says), 2_000);
-  });
-  return button;
-}
-
 /** The same question for a terminal. @param {string} domain @param {string} text @param {Question} question */
 function copyButtons(domain, text, question) {
   const quoted = (/** @type {string} */ said) => `'${said.replaceAll("'", "'\\''")}'`;
@@ -153,7 +136,7 @@ function copyButtons(domain, text, question) {
   ];
 }
 
-/** A blocked caller's limit has no room to raise. @param {string | undefined} kind @returns {readonly import("./limits.mjs").Action[]} */
+/** A blocked caller's limit has no room to raise. @param {string | undefined} kind @returns {readonly Action[]} */
 function actionsFor(kind) {
   if (kind === undefined) return ["Raise", "Block", "Exempt"];
   return kind === "block" ? ["Unset", "Exempt"] : ["Raise", "Block", "Exempt", "Unset"];
@@ -174,10 +157,8 @@ async function explainText(server, given, text, refused) {
     ]);
     const doubt = doubtOf(read.descriptors);
     const tell = { done: () => void explainText(server, given, text, refused), refused };
-    /** @type {readonly (import("./limits.mjs").DescriptorReport["runtime_limit"])[]} */
-    const sets = (report.descriptors ?? []).map(
-      (/** @type {import("./limits.mjs").DescriptorReport} */ each) => each.runtime_limit,
-    );
+    /** @type {readonly (DescriptorReport["runtime_limit"])[]} */
+    const sets = (report.descriptors ?? []).map((/** @type {DescriptorReport} */ each) => each.runtime_limit);
     byId("explained").replaceChildren(
       ...(doubt === undefined ? [] : [make("p", { class: "warning" }, shown(doubt, 300))]),
       ...reportParts(report, ({ rule, runtime_limit: set }, i) => {
@@ -208,7 +189,7 @@ function showProblem(says) {
   setText(byId("explained-of"), "");
 }
 
-/** What is left, and a button that resets it. @param {Server} server @param {Question} question @param {{ buckets: readonly Bucket[], says: string, sets: readonly (import("./limits.mjs").DescriptorReport["runtime_limit"])[] }} peeked @param {import("./question.mjs").Tell} tell */
+/** What is left, and a button that resets it. @param {Server} server @param {Question} question @param {{ buckets: readonly Bucket[], says: string, sets: readonly (DescriptorReport["runtime_limit"])[] }} peeked @param {Tell} tell */
 function bucketParts(server, question, { buckets, says, sets }, tell) {
   const said = make("p", { class: "quiet" }, shown(sentence(says)));
   // Why there is none stands above.

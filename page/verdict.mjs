@@ -8,13 +8,7 @@ import { keyHref } from "./keys.mjs";
 import { latest } from "./rates.mjs";
 import { cut, millisWords, percentWords, rateWords, shown } from "./words.mjs";
 
-/**
- * @typedef {import("./main.mjs").State} State
- * @typedef {import("./rates.mjs").History} History
- * @typedef {import("./address.mjs").View} View
- */
-
-/** @param {State} state @param {History | null} history @param {View} view */
+/** @param {State} state @param {CallHistory | null} history @param {View} view */
 export function showVerdict({ verdict, ...state }, history, view) {
   const pieces = verdict.words.flatMap((word) => {
     if (typeof word === "string") return withCode(shown(word, 600));
@@ -37,9 +31,12 @@ export function showLine(pieces, colour) {
   if (document.title !== title) document.title = title;
 }
 
-/** @param {Omit<State, "verdict">} state @param {History | null} history */
+/** @param {Omit<State, "verdict">} state @param {CallHistory | null} history */
 function showFacts({ before, last_change: change, rules, ...state }, history) {
-  const was = before === null ? null : `${rateWords(before.perSecond)} calls/s, ${refusedWords(before.refused)}`;
+  const was =
+    before?.all === 0
+      ? "no calls"
+      : before && `${rateWords(before.perSecond)} calls/s, ${refusedWords(before.refused)}`;
   const facts = [
     ["Before", before === null ? ["not known yet"] : ["at ", timeOf(before.at), ` ${was}`]],
     ["Store", [storeWords(state, history).words]],
@@ -68,7 +65,7 @@ function refusedWords(share) {
   return share === 0 ? "none refused" : `${percentWords(share)} refused`;
 }
 
-/** @param {Omit<State, "verdict">} state @param {History | null} history */
+/** @param {Omit<State, "verdict">} state @param {CallHistory | null} history */
 function showTiles({ minute, before }, history) {
   const slow = history === null ? null : latest(history.times_us.decision_p99.filter((us) => us !== null).slice(-12));
   const was = (/** @type {(then: NonNullable<State["before"]>) => string} */ words) =>

@@ -18,7 +18,7 @@ export interface Finding {
   /** Identifies the problem: equal in all checks for as long as the problem lasts. */
   readonly id: string;
   readonly severity: Severity;
-  /** What is wrong, in one or more sentences; with a `count`, what follows the number. */
+  /** What is wrong, in one or more sentences; with a `count`, what is counted. */
   readonly says: string;
   /** How often it happened, for events that are counted. */
   readonly count?: number;

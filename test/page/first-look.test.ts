@@ -55,7 +55,7 @@ const SCENES: Readonly<Record<string, Answers>> = {
   "a store that is away": {
     scene: storeAway,
     says: {
-      "what callers get": /Redis is down for \S+.*: \d+ % of calls pass without limits; login is refused/,
+      "what callers get": /Redis has been down for \S+.*: \d+ % of calls pass without limits; login is refused/,
       "since when": new RegExp(`critical, since ${TIME}`),
       "is it the store": /Store\s+Redis away/,
       before: BEFORE,

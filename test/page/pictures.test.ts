@@ -33,7 +33,7 @@ const PICTURES: readonly {
     name: "page-store-away",
     scene: storeAway,
     scheme: "dark",
-    shows: /Redis is down/,
+    shows: /Redis has been down/,
     size: { width: 900, height: 520 },
   },
 ];

@@ -53,7 +53,7 @@ test("the store is away: that is the cause and comes first, and nothing is well"
   await expect
     .poll(() => verdictOf(seen))
     .toMatch(
-      /^Redis is down for \d+ s: \d+ % of calls pass without limits; login is refused; plan=free\/api_key counts per process\./,
+      /^Redis has been down for \d+ s: \d+ % of calls pass without limits; login is refused; plan=free\/api_key counts per process\./,
     );
   await expect.poll(() => factsOf(seen)).toMatchObject({ Store: "Redis away" });
   const [first = "", ...others] = await conditionsOf(seen);

@@ -63,7 +63,7 @@ test("Redis is away: the store is named, since when, and what to do; that it is 
     /^Redis at 127\.0\.0\.1:\d+ refuses connections: nothing listens there\.\s*critical, since \d\d:\d\d:\d\d \(\d+ s\)\s+Each rule's on_store_failure.*Runbook: docs\/operations\.md#headgatedegraded\s.*\d+ details?/s;
   // One cause, one alarm: what comes of it is below, its breaker, too, if enough calls were under way.
   await expect.poll(() => conditionsOf(seen)).toEqual([expect.stringMatching(store)]);
-  expect(await verdictOf(seen)).toMatch(/^Redis is down for \d+ s: /);
+  expect(await verdictOf(seen)).toMatch(/^Redis has been down for \d+ s: /);
   const passed = seen.page.locator("#calls li", { hasText: "Passed undecided per second" }).locator("output");
   await expect.poll(() => passed.innerText()).toMatch(/^passed [1-9]/);
   // Details are a table.

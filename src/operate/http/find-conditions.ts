@@ -21,7 +21,7 @@ const TABLE = "symptoms";
 /** Advice by the part of the process that reports a trouble or a note (base/health.ts). */
 const PARTS: Readonly<Record<string, Advice>> = {
   store: critical("headgatedegraded").advises(
-    "Each rule's `on_store_failure` decides. Check the store and the network to it; Headgate reconnects automatically.",
+    "Each rule's `on_store_failure` decides. Check the store and the network to it; Headgate reconnects automatically. `headgate doctor` shows what each process sees.",
   ),
   rules: critical("headgaterulesrefused").advises(
     "Calls get no decision. Fix the rules, or set RULES_DIR to their folder; fixed files are read without a restart.",
@@ -54,7 +54,7 @@ interface Counts {
   readonly logLinesLost: number;
 }
 
-/** A counted event that should not happen. `words` follows its number in a sentence. */
+/** A counted event that should not happen. Its number follows the `words`. */
 interface Mishap extends Advice {
   readonly count: (counts: Counts) => number;
   readonly words: string;
@@ -63,56 +63,62 @@ interface Mishap extends Advice {
 
 const MISHAPS: Readonly<Record<string, Mishap>> = {
   degraded: {
-    ...critical("headgatedegraded").advises("Each rule's `on_store_failure` decides. Check the store and its latency."),
+    ...critical("headgatedegraded").advises(
+      "Each rule's `on_store_failure` decides. Check the store and its latency; `headgate doctor` shows what each process sees.",
+    ),
     count: ({ calls }) => calls.degradedCalls,
     causedBy: "store",
-    words: "calls were answered without the store",
+    words: "Calls answered without the store",
   },
   overloaded: {
-    ...critical("headgateoverloaded").advises("Check the store and CPU; add processes."),
+    ...critical("headgateoverloaded").advises(
+      "Check the store and CPU; add processes. `headgate top --by asked` shows who asks most.",
+    ),
     count: ({ calls }) => calls.overloadedCalls,
-    words: "calls were rejected: more than IN_FLIGHT_MAX were under way, or 1,000 to /json",
+    words: "Calls rejected because more than IN_FLIGHT_MAX, or 1,000 to /json, were under way",
   },
   internalErrors: {
     ...critical("headgateinternalerrors").advises("The log has the stack. Please report it."),
     count: ({ calls }) => calls.internalErrors,
-    words: "calls failed because of a bug in Headgate",
+    words: "Calls that failed because of a bug in Headgate",
   },
   unserved: {
     ...warning(TABLE).advises(
       "The log names reason and method: turn compression off, or set transport_api_version: V3.",
     ),
     count: ({ calls }) => sumOf(calls.unserved),
-    words: "gRPC calls got UNIMPLEMENTED, so nothing limits them",
+    words: "gRPC calls that nothing limits, because they got UNIMPLEMENTED",
   },
   loopLate: {
     ...warning("headgatelooplate").advises("Check CPU limits and other pods on the node; add processes."),
     count: ({ store }) => store.lateGroups,
-    words: "answers from the store were read too late because this process was busy",
+    words: "Answers from the store read too late because this process was busy",
   },
   damaged: {
     ...warning("headgatebucketsdamaged").advises(
       "Something else writes to the same keys. Find out what uses that store.",
     ),
     count: ({ store }) => store.damagedBuckets,
-    words: "damaged buckets were found and reset",
+    words: "Damaged buckets found and reset",
   },
   evicted: {
-    ...warning("headgatebucketsevicted").advises("Check who sends new keys; raise BUCKETS_MAX."),
+    ...warning("headgatebucketsevicted").advises(
+      "Check who sends new keys: `headgate top --by asked` shows who asks most. Raise BUCKETS_MAX.",
+    ),
     count: ({ store }) => store.evictedBuckets,
-    words: "buckets that were not full were dropped to stay within BUCKETS_MAX",
+    words: "Buckets in use dropped to stay within BUCKETS_MAX",
   },
   logLost: {
     ...warning(TABLE).advises(
       "Find out why nobody reads standard output (or DECISION_LOG_FILE), or make room on its disk. Calls are still decided.",
     ),
     count: ({ logLinesLost }) => logLinesLost,
-    words: "lines of the log were lost",
+    words: "Lines of the log lost",
   },
   lateReports: {
     ...warning("headgatereportsnotpostpaid").advises("The log names the limit and what its rule needs."),
     count: ({ calls }) => calls.lateReports,
-    words: "calls seem to report hits afterwards, so their limit never refuses",
+    words: "Calls that seem to report hits afterwards, so their limit never refuses",
   },
 };
 
@@ -303,17 +309,22 @@ function unmatchedFinding({ domain, hasRules, exampleKeys }: UnmatchedEntry): Fi
       ? `Descriptors of domain ${domain} match no rule and pass without a limit of their own.${keys}`
       : `Calls name domain ${domain}, which has no rules: they all pass.`,
     advice: hasRules
-      ? "If that is intended, add a rule with `rate_limit: { unlimited: true }`; if not, `headgate explain` shows why."
+      ? `If that is intended, add a rule with \`rate_limit: { unlimited: true }\`; if not, ${explainCommand(domain)} shows why.`
       : "Compare `domain` in Envoy's filter with the rule files.",
     see: hasRules ? TABLE : "headgatedomainunknown",
   };
+}
+
+/** To copy into a shell; names that it would read otherwise are left out. */
+function explainCommand(domain: string): string {
+  return `\`headgate explain${/^[\w.-]+$/.test(domain) ? ` --domain ${domain}` : ""} KEY=VALUE\``;
 }
 
 function deadFinding({ domain, count, rules }: DeadLimits): Finding {
   const more = count > rules.length ? [`and ${count - rules.length} more`] : [];
   return {
     ...warning("headgatedeadlimits").advises(
-      "Compare with what callers send; `headgate explain` shows what matches. If a rule is meant for rare calls, give it `rarely: true`.",
+      `Compare with what callers send; ${explainCommand(domain)} shows what matches. If a rule is meant for rare calls, give it \`rarely: true\`.`,
     ),
     id: `dead limits ${domain}`,
     // Other processes may have calls for them.
@@ -325,7 +336,7 @@ function deadFinding({ domain, count, rules }: DeadLimits): Finding {
 
 function deadLine({ id, where, matchedUs, sinceUs, calls, why }: DeadRule): string {
   const last = matchedUs === undefined ? `since ${isoTime(sinceUs)}` : `since the last match at ${isoTime(matchedUs)}`;
-  return `${id} (${where}): matched none of ${calls} calls ${last}; ${why}`;
+  return `${id} (${where}): matched none of ${calls.toLocaleString("en")} calls ${last}; ${why}`;
 }
 
 /** Domains some of whose calls lacked a required entry within the last minute. */
@@ -335,8 +346,8 @@ function incompleteFindings({ requiring, grown }: ProcessFacts): Finding[] {
     const count = grown(id, stats.incomplete);
     if (count === 0 || required === undefined) return [];
     const policy = required.refuses ? "refuse" : "allow";
-    const words = `calls of domain ${textOf(domain)} came without ${listed(required.keys)}, which it requires (on_missing: ${policy})`;
-    return [{ ...INCOMPLETE, id, count, says: `${words}; the last within a minute.` }];
+    const words = `Calls of domain ${textOf(domain)} without ${listed(required.keys)}, which it requires (on_missing: ${policy})`;
+    return [{ ...INCOMPLETE, id, count, says: words }];
   });
 }
 
@@ -366,7 +377,7 @@ function undecidedFinding({ undecided: { rows, limits } }: ProcessFacts): Findin
 function mishapFindings({ counts, grown }: ProcessFacts): Finding[] {
   return Object.entries(MISHAPS).flatMap(([id, { words, count: countOf, ...advice }]) => {
     const count = grown(id, countOf(counts));
-    return count === 0 ? [] : [{ id, ...advice, count, says: `${words}; the last within a minute.` }];
+    return count === 0 ? [] : [{ id, ...advice, count, says: words }];
   });
 }
 

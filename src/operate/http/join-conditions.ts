@@ -132,7 +132,7 @@ function bothOf(known: Joined, condition: Joined): Joined {
 }
 
 function saysOf({ count, says }: Condition): string {
-  return count === undefined ? says : `${count} ${says}`;
+  return count === undefined ? says : `${says}: ${count.toLocaleString("en")}; the last within a minute.`;
 }
 
 function viewOf(condition: Joined): ConditionView {

@@ -103,14 +103,16 @@ function problemWords(conditions: readonly ConditionView[], atMs: number): Verdi
   const head = HEADS[first.id];
   const isUrgent = conditions.some(({ severity }) => severity === "critical");
   if (!isUrgent && head === undefined && more > 0) return [`${conditions.length} warnings.`];
-  return [`${head ?? first.says.replace(/\.( .*)?$/s, "").slice(0, KEY_CHARS_MAX)}.${rest}`];
+  return [
+    `${head ?? first.says.replace(/(: [\d,]+; the last within a minute)?\.( .*)?$/s, "").slice(0, KEY_CHARS_MAX)}.${rest}`,
+  ];
 }
 
 /** From `Redis at 10.0.0.7:6379 refuses connections: nothing listens there.` */
 function storeHead(says: string): string {
   const [, name = "The store"] = /^(\w+) at /.exec(says) ?? /^The breaker of (\w+)/.exec(says) ?? [];
-  if (/refuses connections|can't be reached|hung up|is unknown/.test(says)) return `${name} is down`;
-  return /does not answer|breaker/.test(says) ? `${name} does not answer` : `${name} can't be used`;
+  if (/refuses connections|can't be reached|hung up|is unknown/.test(says)) return `${name} has been down`;
+  return /does not answer|breaker/.test(says) ? `${name} has not answered` : `${name} has been unusable`;
 }
 
 function floodWords(flood: Flood, facts: VerdictFacts): VerdictWord[] {

@@ -50,10 +50,12 @@ export function callsOver(history: CallsView, fromMs: number, toMs: number) {
   const over = (list: Samples) => countBetween(history, list, fromMs, toMs);
   const [blocked, refused] = [over(calls.blocked), over(calls.refused)];
   const all = over(calls.allowed) + refused + over(calls.errors);
+  const knownMs = over(history.seconds) * 1_000;
   const partOf = (count: number) => (all === 0 ? 0 : Math.min(1, Math.max(0, count) / all));
   return {
     all,
-    perSecond: (all * 1_000) / (toMs - fromMs),
+    // Of a process that has just started, less than that time is known.
+    perSecond: knownMs === 0 ? 0 : (all * 1_000) / knownMs,
     refused: partOf(refused - blocked),
     blocked: partOf(blocked),
     shadowed: partOf(over(calls.shadowed)),

@@ -35,15 +35,15 @@ test("reports once what several processes report, since the first saw it, with t
   const conditions = view([
     { name: "a:1", conditions: [condition("store", 50), condition("x", 9, "five")], rules: { hash: "a" } },
     { name: "b:1", conditions: [condition("store", 40), condition("x", 8, "six")], rules: { hash: "a" } },
-    { name: "c:1", conditions: [{ ...condition("late", 60, "answers"), count: 2 }], rules: { hash: "a" } },
-    { name: "d:1", conditions: [{ ...condition("late", 70, "answers"), count: 3 }], rules: { hash: "a" } },
+    { name: "c:1", conditions: [{ ...condition("late", 60, "Late answers"), count: 2 }], rules: { hash: "a" } },
+    { name: "d:1", conditions: [{ ...condition("late", 70, "Late answers"), count: 3 }], rules: { hash: "a" } },
   ]);
   expect(
     conditions.map(({ says, since, seen_by: seenBy, details }) => [says, since.slice(17, 19), seenBy, details]),
   ).toEqual([
     ["five", "08", ["a:1", "b:1"], ["b:1: six"]],
     ["store", "40", ["a:1", "b:1"], []],
-    ["5 answers", "00", ["c:1", "d:1"], []],
+    ["Late answers: 5; the last within a minute.", "00", ["c:1", "d:1"], []],
   ]);
 });
 
@@ -82,17 +82,18 @@ test("reports both of two conditions that name each other as the cause, as those
 test("a condition with a cause is a detail of that cause, and reported alone without it; critical ones come first, and causes before counts", () => {
   const symptoms = [
     { ...condition("breaker", 30, "The breaker is open."), causedBy: "store" },
-    { ...condition("degraded", 20, "calls without the store."), causedBy: "store", count: 7 },
+    { ...condition("degraded", 20, "Calls without the store"), causedBy: "store", count: 1 },
   ];
+  const symptom = "Calls without the store: 1; the last within a minute.";
   const store: Condition = { ...condition("store", 40), severity: "critical" };
   const conditions = [...symptoms, condition("older", 10), store];
   const both = view([{ name: undefined, conditions, rules: { hash: "a" } }]);
   expect(both).toEqual([
-    expect.objectContaining({ id: "store", details: ["The breaker is open.", "7 calls without the store."] }),
+    expect.objectContaining({ id: "store", details: ["The breaker is open.", symptom] }),
     expect.objectContaining({ id: "older" }),
   ]);
   const alone = view([{ name: undefined, conditions: symptoms, rules: { hash: "a" } }]);
-  expect(alone.map(({ says }) => says)).toEqual(["The breaker is open.", "7 calls without the store."]);
+  expect(alone.map(({ says }) => says)).toEqual(["The breaker is open.", symptom]);
 });
 
 test("processes that decide by different rules are listed by their hashes, since the newest rules came", () => {

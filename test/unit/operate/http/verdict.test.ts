@@ -79,19 +79,19 @@ const CASES: readonly [name: string, facts: Partial<Facts>, says: string | RegEx
   [
     "a store that is away",
     { conditions: [{ ...STORE, effect: "97 % of calls pass without limits; login is refused" }, LATE] },
-    "Redis is down for 2 min: 97 % of calls pass without limits; login is refused. 1 more to check.",
+    "Redis has been down for 2 min: 97 % of calls pass without limits; login is refused. 1 more to check.",
     "critical",
   ],
   [
     "a store that hangs",
     { conditions: [{ ...STORE, says: "Redis at 10.0.0.7:6379 accepts connections but does not answer." }] },
-    "Redis does not answer for 2 min.",
+    "Redis has not answered for 2 min.",
     "critical",
   ],
   [
     "it and a flood",
     { conditions: [STORE], history: historyOf(many(12, [1, 9])) },
-    /^Redis is down for 2 min\. 90 % of calls refused since /,
+    /^Redis has been down for 2 min\. 90 % of calls refused since /,
     "critical",
   ],
   ["a warning", { conditions: [LATE] }, "3 answers were late.", "warning"],

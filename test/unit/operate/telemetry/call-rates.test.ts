@@ -22,6 +22,15 @@ test("of a sample that is in part meant that part counts", () => {
   expect(countBetween(history, history.calls.allowed, atMs - 6_000, atMs - 2_500)).toBe(2 + 10);
 });
 
+test("the rate of a minute is that of the part of it that is known", () => {
+  const known = [
+    [10, 0],
+    [20, 0],
+  ] as const;
+  expect(callsOver(historyOf([...known]), atMs - 60_000, atMs).perSecond).toBe(3);
+  expect(callsOver(historyOf([...known]), atMs - 120_000, atMs - 60_000).perSecond).toBe(0);
+});
+
 test("parts of a history add up to all of it, wherever it is cut", () => {
   const sample = fc.tuple(fc.nat(1_000), fc.nat(1_000));
   fc.assert(
