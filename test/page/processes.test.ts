@@ -28,6 +28,13 @@ test("a flood at another process is in the verdict, and each process has its row
     .toMatch(/^9\d % of calls refused since \S+, mostly user=ann by rule user of edge\.$/);
   expect(await seen.page.locator("#who").innerText()).toMatch(/ and 1 more, version /);
   expect(await seen.page.locator("#top-note").innerText()).toContain("2 processes");
+  const notes = seen.page.locator("#charts-note, #rules-note");
+  await expect
+    .poll(() => notes.allInnerTexts())
+    .toEqual([
+      "Calls of all 2 processes; limits, times and events of the one that answers here.",
+      expect.stringContaining("Counts of the process that answers here."),
+    ]);
   await expect.poll(async () => (await rows())[0]).toMatch(/^All 2\s+[1-9]/);
   expect((await rows()).filter((row) => row.includes("answers here"))).toHaveLength(1);
   await expectClean(seen);

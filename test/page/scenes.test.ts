@@ -69,6 +69,10 @@ test("rules are rejected while calls go on: said first, with since when; the sto
   expect(await conditionsOf(seen)).toEqual([
     expect.stringMatching(/The previous rules stay active\.\s+critical, since \d\d:\d\d:\d\d \(\d+ s\)/),
   ]);
+  // A browser lets no test read what was copied without asking.
+  await seen.page.evaluate("navigator.clipboard.writeText = async (text) => { window.copied = text; }");
+  await seen.page.getByRole("button", { name: "Copy command" }).click();
+  await expect.poll(() => seen.page.evaluate("window.copied")).toBe("headgate check");
   await expectClean(seen);
 });
 
