@@ -33,7 +33,7 @@ const DESCRIPTORS = [
 ].map((entries) => ({ entries: Object.entries(entries).map(([key, value]) => ({ key, value })) }));
 
 const DEAD = [
-  /^edge\/tenant \(rules\.yaml:4:5\): matched none of \d+ calls since .*; calls came with 'tenant_id', but the rule wants 'tenant'$/,
+  /^edge\/tenant \(rules\.yaml:4:5\): matched none of [\d,]+ calls since .*; calls came with 'tenant_id', but the rule wants 'tenant'$/,
   /^edge\/plan=enterprise\/api_key \(.*'plan', 'api_key', but none with 'plan=enterprise'; one had 'plan=Enterprise'$/,
   /^edge\/path\/method \(.*; calls came with 'method', 'path', but the rule wants 'path', 'method'$/,
 ];

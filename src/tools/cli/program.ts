@@ -75,7 +75,7 @@ const NEXT_STEPS = `Headgate decides whether calls stay within their rate limits
 
   headgate serve                  1. starts it; then open http://localhost:8080
   headgate ask --domain edge login=alice -n 6
-                                  2. in another terminal: the sixth call is refused
+                                  2. in another terminal; one call is refused
   headgate check my-rules && RULES_DIR=my-rules headgate serve
                                   3. rules of your own
 
