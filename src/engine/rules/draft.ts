@@ -6,7 +6,7 @@ import type { LongWork } from "../../base/long-work.ts";
 import type { Algorithm, OnStoreFailure, Sync } from "../domain/limit.ts";
 import { textOf } from "../domain/request.ts";
 import type { Rate } from "./limit-shape.ts";
-import type { PriorityDraft } from "./priority.ts";
+import type { readPriority } from "./priority.ts";
 import { formatPlace, type ProblemLog } from "./problems.ts";
 import type { DomainRules, Pattern, RequiredEntries, RuleSettings } from "./rule-set.ts";
 import type { Place } from "./source.ts";
@@ -51,7 +51,7 @@ export interface LimitDraft extends Rate {
   readonly sync: Sync;
   readonly syncAt: Place;
   readonly replaces: readonly PlacedName[];
-  readonly priority: PriorityDraft | undefined;
+  readonly priority: ReturnType<typeof readPriority>;
   readonly guarantee?: GuaranteeDraft | undefined;
 }
 

@@ -78,7 +78,7 @@ function isHigh({ entry, values, guarantee }: Priority, descriptor: Descriptor):
 }
 
 /** The settings of `priority`, with their place. */
-export interface PriorityDraft extends PrioritySettings {
+interface PriorityDraft extends PrioritySettings {
   readonly at: Place;
 }
 

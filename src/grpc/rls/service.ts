@@ -124,7 +124,7 @@ export abstract class CallService implements UnaryHandler, CallFinisher {
   }
 }
 
-export interface ServiceOptions extends CallServiceOptions {
+interface ServiceOptions extends CallServiceOptions {
   readonly headers: HeaderOptions;
   readonly metadata: MetadataMode;
   /** Whether answers tell windows that are no unit as so many seconds (`unit_multiplier`). Default: false. */

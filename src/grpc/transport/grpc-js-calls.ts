@@ -14,7 +14,7 @@ import { GrpcStatus, type UnaryMethod, type UnaryReply } from "../unary.ts";
 import type { CallStatus, GrpcServerOptions, MessageCall, MessageMethod } from "./transport.ts";
 
 /** What all calls of a server share. */
-export interface CallContext {
+interface CallContext {
   readonly options: GrpcServerOptions;
   /** Calls that their handler has not answered yet. Cancelled ones count, because they still take work. */
   inFlight: number;

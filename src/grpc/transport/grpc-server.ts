@@ -2,7 +2,7 @@
 
 import { Server, ServerCredentials } from "@grpc/grpc-js";
 import { waitAtMost } from "../../base/wait-at-most.ts";
-import { type CallContext, messageService, onBytes, unaryImplementation } from "./grpc-js-calls.ts";
+import { messageService, onBytes, unaryImplementation } from "./grpc-js-calls.ts";
 import { refuseBodies } from "./grpc-js-requests.ts";
 import { GRPC_JS_WAITING_STREAMS_MAX, GrpcJsStreams } from "./grpc-js-streams.ts";
 import type { HealthService } from "./health-service.ts";
@@ -21,7 +21,7 @@ const STREAMS_PER_CONNECTION_MAX = 512;
 /** Starts to listen. Rejects with ConfigError if it can't, in one sentence that names address and settings. */
 export async function startGrpcServer(options: GrpcServerOptions): Promise<GrpcServer> {
   const server = newServer(options);
-  const context: CallContext = { options, inFlight: 0 };
+  const context = { options, inFlight: 0 };
   for (const method of options.methods) {
     server.addService({ it: onBytes(methodDefinition(method.path)) }, { it: unaryImplementation(method, context) });
   }

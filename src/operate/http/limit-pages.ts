@@ -42,14 +42,14 @@ export interface SetAnswer {
     | undefined;
 }
 
-export interface SetHow {
+interface SetHow {
   /** Checks and reports, changes nothing. */
   readonly isDry: boolean;
   /** Waits until all processes have it in force, for up to two seconds. */
   readonly waits: boolean;
 }
 
-export interface LimitsQuery {
+interface LimitsQuery {
   readonly domain: string | undefined;
   /** `next` of the answer before. */
   readonly after: string | undefined;
@@ -58,7 +58,7 @@ export interface LimitsQuery {
   readonly newest: boolean;
 }
 
-export interface LimitsAnswer {
+interface LimitsAnswer {
   readonly limits: readonly object[];
   readonly next: string | undefined;
 }

@@ -17,7 +17,7 @@ type CallRates = Readonly<Record<(typeof CALLS)[number], number>>;
 const RATE_US = 5 * MICROS_PER_SECOND;
 
 /** A process's rates per second; null before they are known. */
-export interface ProcessRates {
+interface ProcessRates {
   /** Host, number and start: `ratelimit-0:12:mfx2k9p4`. */
   readonly instance: string;
   readonly per_second: CallRates | null;

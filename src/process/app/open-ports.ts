@@ -3,7 +3,7 @@
 import { ReserveService, SettleService } from "../../grpc/rls/budgets.ts";
 import { createJsonEndpoint, httpStatusOf, JSON_BYTES_MAX } from "../../grpc/rls/json.ts";
 import type { MetadataMode } from "../../grpc/rls/metadata.ts";
-import { RateLimitService, type ServiceOptions } from "../../grpc/rls/service.ts";
+import { RateLimitService } from "../../grpc/rls/service.ts";
 import type { FastLaneOptions } from "../../grpc/transport/fast-lane.ts";
 import {
   messageType,
@@ -122,7 +122,7 @@ async function startTransport({ grpcTransport }: Settings, options: FastLaneOpti
 function serviceOptions(
   { limiter, calls, settings, decisionLog }: AppParts,
   dialects: readonly HeaderDialect[],
-): ServiceOptions {
+): ConstructorParameters<typeof RateLimitService>[0] {
   const { limitHeader, remainingHeader, resetHeader } = settings;
   return {
     limiter,

@@ -31,15 +31,7 @@ import {
 } from "../../engine/runtime/runtime-limit.ts";
 import { RUNTIME_WRITES_MAX, type RuntimeHead, type RuntimeWritten } from "../../engine/runtime/runtime-replica.ts";
 import { type RuntimeRow, RuntimeTable } from "../../engine/runtime/runtime-table.ts";
-import type {
-  LimitCounts,
-  LimitsAnswer,
-  LimitsQuery,
-  LimitsSource,
-  SetAnswer,
-  SetHow,
-  SetLimit,
-} from "../../operate/http/limit-pages.ts";
+import type { LimitCounts, LimitsSource, SetAnswer, SetLimit } from "../../operate/http/limit-pages.ts";
 import { RuntimeSync } from "../../rule-sources/runtime/runtime-sync.ts";
 import { memoryRuntimeStore } from "../../stores/memory/runtime-store.ts";
 import type { ProcessRegister } from "../../stores/process-register.ts";
@@ -111,7 +103,11 @@ class LimitsAdmin implements LimitsSource {
     this.#sync = sync;
   }
 
-  async set(asked: readonly AskedLimit[], who: string, { isDry, waits }: SetHow): Promise<SetAnswer> {
+  async set(
+    asked: readonly AskedLimit[],
+    who: string,
+    { isDry, waits }: Parameters<LimitsSource["set"]>[2],
+  ): Promise<SetAnswer> {
     const results: SetLimit[] = [];
     const pending: PendingLimits = new Map();
     let head: RuntimeHead | undefined;
@@ -174,7 +170,7 @@ class LimitsAdmin implements LimitsSource {
     return { outcome: "refused", says };
   }
 
-  list({ domain, after, countMax, newest }: LimitsQuery): Promise<LimitsAnswer> {
+  list({ domain, after, countMax, newest }: Parameters<LimitsSource["list"]>[0]) {
     const [, hash = "-1", key = ""] = /^(\d+)\.(.*)$/s.exec(after ?? "") ?? [];
     const isAfter = ([ofRow, row]: HashedRow) => ofRow > Number(hash) || (ofRow === Number(hash) && row.key > key);
     // An order that all processes have.
@@ -199,7 +195,7 @@ class LimitsAdmin implements LimitsSource {
     order: Order,
     wants: (row: HashedRow) => boolean,
     isAll: boolean,
-  ): LongWork<LimitsAnswer> {
+  ): LongWork<Awaited<ReturnType<LimitsSource["list"]>>> {
     let first: HashedRow[] = [];
     for (const each of this.#table.entries()) {
       yield;

@@ -17,7 +17,7 @@ import {
 import { type RulesQuestion, ruleRows } from "../../operate/http/rule-rows.ts";
 import { isOfStore, lastMinute, percentWords, verdictOf } from "../../operate/http/verdict.ts";
 import { callsOver, lastFlood, MINUTE_MS, refusingMost } from "../../operate/telemetry/call-rates.ts";
-import type { ProcessRates } from "../../operate/telemetry/deployment.ts";
+import type { Deployment } from "../../operate/telemetry/deployment.ts";
 import type { CallsView } from "../../operate/telemetry/rate-history.ts";
 import type { AppParts } from "./app-parts.ts";
 import { readTop } from "./open-top.ts";
@@ -179,7 +179,10 @@ function namesOf(paths: readonly string[]): string {
 }
 
 /** Each process that shares the store; fields are null until it has published a report. */
-function processesOf(rates: readonly ProcessRates[], states: readonly (ProcessState & { readonly version: string })[]) {
+function processesOf(
+  rates: ReturnType<Deployment["processes"]>,
+  states: readonly (ProcessState & { readonly version: string })[],
+) {
   return rates.map(({ instance, per_second: perSecond }) => {
     const state = states.find(({ name }) => name === instance);
     return {

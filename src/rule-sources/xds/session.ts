@@ -40,7 +40,7 @@ export interface SessionPauses {
 }
 
 /** The state of the stream, in words for people. */
-export type StreamState = "not connected" | "connected, nothing sent yet" | "connected";
+type StreamState = "not connected" | "connected, nothing sent yet" | "connected";
 
 /** When a refused set comes again, the answer waits this long, and twice as long each further time. */
 const REFUSE_AGAIN_MS_MIN = 1_000;

@@ -22,7 +22,7 @@ import { AdsStream, type ControlPlane } from "./ads-stream.ts";
 import { compileSet, type SetResult } from "./compile-set.ts";
 import { type DiscoveryAnswer, RATE_LIMIT_TYPE, readDiscoveryAnswer } from "./discovery.ts";
 import { CacheFile } from "./rules-cache.ts";
-import { type SessionPauses, type StreamState, XdsSession } from "./session.ts";
+import { type SessionPauses, XdsSession } from "./session.ts";
 
 interface XdsRulesOptions {
   readonly plane: ControlPlane;
@@ -191,7 +191,7 @@ export class XdsRules extends RuleSource {
     this.#tell((nowMs) => this.#session.answered(stream, answer, nowMs));
   }
 
-  #logState(before: StreamState, after: StreamState): void {
+  #logState(before: XdsSession<never>["state"], after: XdsSession<never>["state"]): void {
     const { plane, log } = this.#options;
     const fields = { server: plane.url, node: plane.nodeId };
     if (after !== "not connected") {

@@ -25,7 +25,7 @@ import { Source, TakeGroup, Verdict } from "../../engine/domain/take.ts";
 import { costToReturn } from "../../engine/domain/verdict.ts";
 import { Answers, type BackToSending } from "./answers.ts";
 import type { Batch, BatchedGroup } from "./batch.ts";
-import { Breaker, type BreakerState } from "./breaker.ts";
+import { Breaker } from "./breaker.ts";
 import { type GiveBackRoad, GiveBacks } from "./give-backs.ts";
 import type { Link } from "./link.ts";
 import type { CompleteOptions } from "./options.ts";
@@ -291,7 +291,7 @@ export abstract class Intake<B extends Batch> implements BackToSending<B>, GiveB
     this.giveBacks.end();
   }
 
-  #onBreaker(state: BreakerState): void {
+  #onBreaker(state: Breaker["state"]): void {
     // A server that is no longer used has no trouble to report.
     if (this.#state === "open") this.options.observer.breakerChanged(this.name, state);
     if (state === "closed") this.giveBacks.sendWaiting();

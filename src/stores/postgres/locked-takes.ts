@@ -12,7 +12,7 @@ import type { BatchedGroup } from "../batching/batch.ts";
 import { HELD, HOLDS_FULL, OPENED, PAID, ReplyReader, TOO_LATE } from "../batching/reply.ts";
 import type { PostgresConnection, Rows, Statement } from "./connect.ts";
 import { LockedRows, Row } from "./locked-rows.ts";
-import { type NamedHold, type PostgresBatch, storedKey, textArray } from "./postgres-batch.ts";
+import { type PostgresBatch, storedKey, textArray } from "./postgres-batch.ts";
 import { isRefusal } from "./refusals.ts";
 
 export const LOCK_BUCKETS = {
@@ -131,7 +131,7 @@ export class BatchSettlement {
   settle(
     batch: PostgresBatch,
     locked: Rows,
-    named: ReadonlyMap<string, NamedHold>,
+    named: ReturnType<PostgresBatch["namedHolds"]>,
     known: ReadonlyMap<string, number>,
   ): Settled {
     const nowUs = this.#injectedTime?.nowUs() ?? Number(locked.at(-1)?.[1]);

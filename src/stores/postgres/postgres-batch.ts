@@ -45,7 +45,7 @@ export const PLAIN_STEPS: Readonly<Partial<Record<Algorithm, typeof tokenBucket 
 };
 
 /** A hold that a take names. */
-export interface NamedHold {
+interface NamedHold {
   readonly bucketKey: string;
   readonly holdId: string;
 }

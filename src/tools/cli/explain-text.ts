@@ -8,10 +8,10 @@ import type {
   LimitReport,
   TriedRule,
 } from "../../engine/rules/explain-report.ts";
-import { type Colour, count, paint, type Terminal, wrap } from "./terminal.ts";
+import { count, paint, type Terminal, wrap } from "./terminal.ts";
 
 // A check mark, a cross, a middle dot.
-const MARKS: Readonly<Record<TriedRule["outcome"], readonly [string, Colour]>> = {
+const MARKS: Readonly<Record<TriedRule["outcome"], readonly [string, Parameters<typeof paint>[1]]>> = {
   matched: ["\u2713", "green"],
   "passed over": ["\u2717", "dim"],
   "not tried": ["\u00b7", "dim"],

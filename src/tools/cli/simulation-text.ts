@@ -3,7 +3,7 @@
 import { durationWords } from "../../base/units.ts";
 import { visible } from "../../base/visible.ts";
 import { percent } from "../mirror/report.ts";
-import type { ShownRefusal, ToldLimit } from "../simulate/refusals.ts";
+import type { ShownRefusal } from "../simulate/refusals.ts";
 import type { LimitOutcome, SimulationReport } from "../simulate/report.ts";
 import { count, paint, type Terminal } from "./terminal.ts";
 
@@ -167,7 +167,7 @@ function refusalLines(refusal: ShownRefusal): string[] {
   ];
 }
 
-function toldLimit(told: ToldLimit): string {
+function toldLimit(told: ShownRefusal["limits"][number]): string {
   const verdict = told.had_room ? "had room" : "refused";
   const wait = told.wait_seconds === undefined ? "" : `, room again in ${durationWords(told.wait_seconds)}`;
   const full = told.full_in_seconds === 0 ? "" : `, full again in ${durationWords(told.full_in_seconds)}`;

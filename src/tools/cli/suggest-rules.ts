@@ -16,9 +16,9 @@ import type { LimitOutcome } from "../simulate/report.ts";
 import { simulate } from "../simulate/simulate.ts";
 import type { Mapping } from "../simulate/sources/mapping.ts";
 import { LineCounts, openCalls } from "../simulate/sources/open-calls.ts";
-import { type RulesTextOptions, rulesText } from "../simulate/suggest/rules-text.ts";
+import { rulesText } from "../simulate/suggest/rules-text.ts";
 import type { HoldNames, ReportedUse, Shape } from "../simulate/suggest/shapes.ts";
-import { type Suggestion, suggest } from "../simulate/suggest/suggest.ts";
+import { suggest } from "../simulate/suggest/suggest.ts";
 import { type FileChoiceFlags, sayLines, withInput } from "./call-options.ts";
 import { decidingSettings, virtualSettings } from "./rules-source.ts";
 import { count, orTrouble, sayTrouble, type Terminal } from "./terminal.ts";
@@ -115,7 +115,7 @@ async function makeFiles(
   }
 }
 
-function filesOf(shapes: readonly Shape[], options: RulesTextOptions) {
+function filesOf(shapes: readonly Shape[], options: Parameters<typeof rulesText>[2]) {
   const domains = new Set(shapes.map(({ domain }) => domain));
   return [...domains].map((domain) => ({
     domain,
@@ -200,7 +200,7 @@ function outcomeNote({ calls }: Shape, outcome: LimitOutcome | undefined): strin
 
 /** The head of a file, ending in a line feed. */
 function headText(
-  { leftOut, neverEnded, isOfAllCallers }: Suggestion,
+  { leftOut, neverEnded, isOfAllCallers }: Awaited<ReturnType<typeof suggest>>,
   wanted: Wanted,
   files: readonly string[],
 ): string {

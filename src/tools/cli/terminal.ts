@@ -54,7 +54,7 @@ export function processTerminal(): Terminal {
   };
 }
 
-export type Colour = "bold" | "dim" | "red" | "green" | "yellow" | "cyan";
+type Colour = "bold" | "dim" | "red" | "green" | "yellow" | "cyan";
 
 /** Text in a colour, if the terminal has any. Line by line: a colour that crosses a line end confuses pagers. */
 export function paint(terminal: Terminal, colour: Colour, text: string): string {

@@ -20,7 +20,7 @@ export type ValueMode = (typeof VALUE_MODES)[number];
 const TEXT_CHARS_MAX = 200;
 
 /** Differences on one rule, which is identified by the keys of the descriptor and the limits of both answers. */
-export interface RuleDifferences {
+interface RuleDifferences {
   readonly domain: string;
   /** Keys of the descriptor, joined by `/`. */
   readonly keys: string;

@@ -3,7 +3,7 @@
 import { durationWords } from "../../base/units.ts";
 import { visible } from "../../base/visible.ts";
 import type { CompareOptions } from "./compare.ts";
-import type { Differences, Example, RuleDifferences } from "./differences.ts";
+import type { Differences, Example } from "./differences.ts";
 import type { Mirror } from "./mirror.ts";
 import type { Recording } from "./recording.ts";
 
@@ -93,7 +93,7 @@ function fieldLines(report: MirrorReport): string[] {
   return ["what differed (calls):", ...fields.map(([field, count]) => `  ${field.padEnd(14)} ${count}`)];
 }
 
-function ruleLines(rules: readonly RuleDifferences[]): string[] {
+function ruleLines(rules: ReturnType<Differences["rules"]>): string[] {
   const lines = ["where (calls; over limit only for the answering / only for the compared target):"];
   for (const rule of rules) {
     const limits =

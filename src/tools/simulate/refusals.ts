@@ -13,9 +13,6 @@ export type ShownRefusal = ReturnType<typeof tell> & {
   readonly rules: "new" | "old";
 };
 
-/** One limit of it. */
-export type ToldLimit = ShownRefusal["limits"][number];
-
 /** Keeps the first refusal of each caller of each limit, until it has as many as wanted. */
 export class Refusals {
   readonly told: ShownRefusal[] = [];

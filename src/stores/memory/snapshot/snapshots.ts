@@ -12,7 +12,7 @@ import { waitAtMost } from "../../../base/wait-at-most.ts";
 import type { MemoryStore } from "../memory-store.ts";
 import { blocksOf, piecesOf } from "./snapshot-entries.ts";
 import { hasFile, readSnapshotFile, replaceSnapshotFile, setSnapshotAside } from "./snapshot-file.ts";
-import { type ReadSnapshot, readSnapshot, writeSnapshot } from "./snapshot-format.ts";
+import { readSnapshot, writeSnapshot } from "./snapshot-format.ts";
 import { LockHeldError, SnapshotLock } from "./snapshot-lock.ts";
 
 /**
@@ -176,7 +176,7 @@ export class Snapshots {
     }
   }
 
-  #tellRead(bytes: number, read: ReadSnapshot, startUs: number): void {
+  #tellRead(bytes: number, read: Awaited<ReturnType<typeof readSnapshot>>, startUs: number): void {
     const { clock, log, file } = this.#options;
     const { kept: buckets, ended, withoutRoom, beganAtUs } = read;
     const ageSeconds = (startUs - beganAtUs) / MICROS_PER_SECOND;

@@ -8,7 +8,7 @@ import { readAskedLimit } from "../../../operate/http/read-asked-limit.ts";
 import { type CaseFields, readDescriptorText } from "./read-fields.ts";
 
 /** A limit at run time that a case sets or unsets. */
-export interface CaseLimit {
+interface CaseLimit {
   readonly at: Place;
   readonly asked: AskedLimit;
 }

@@ -40,19 +40,6 @@ export const FOUND = ["settled", "unknown", "already_settled", "unanswered", "no
 
 /** A file of cases as read. */
 export type CaseFile = NonNullable<ReturnType<typeof readFile>>;
-export type TestCase = ReturnType<typeof readCase>;
-
-/**
- * One step of a time line: time moves, then the store comes or goes, then limits at run time are set, then calls are
- * made.
- */
-export type CaseStep = ReturnType<typeof readStep>;
-
-/**
- * What an answer must be; what is undefined is not checked. `code` applies to each of a step's calls, all else to the
- * last of them.
- */
-export type Expectation = ReturnType<typeof readExpectation>;
 
 /** Reads a file of cases; `file` is undefined if any problem is an error. */
 export function readCases(source: SourceFile) {
@@ -113,6 +100,10 @@ function readCase(node: MappingNode, { domain, startUs }: Defaults, log: Problem
   return { name: name ?? "", at: node.at, startUs: own.startUs, steps: [begin, ...steps] };
 }
 
+/**
+ * One step of a time line: time moves, then the store comes or goes, then limits at run time are set, then calls are
+ * made.
+ */
 function readStep(node: MappingNode, { domain }: Defaults, log: ProblemLog) {
   const fields = new CaseFields(node, STEP_KEYS, "in a step", log);
   const ofCalls = fields.text("domain") ?? domain;
@@ -183,6 +174,10 @@ function readEntries(node: SourceNode, log: ProblemLog): CallDescriptor["entries
   return readDescriptorText(node, "call", log).map(askedEntry);
 }
 
+/**
+ * What an answer must be; what is undefined is not checked. `code` applies to each of a step's calls, all else to the
+ * last of them.
+ */
 function readExpectation(node: SourceNode, log: ProblemLog) {
   const mapping = node.kind === "scalar" ? undefined : mappingField(node, "expect", log);
   const nothing: MappingNode = { kind: "mapping", at: node.at, entries: [] };

@@ -14,9 +14,12 @@ import { failWithCallFailure, failWithError } from "../../../grpc/rls/service.ts
 import { GrpcStatus } from "../../../grpc/unary.ts";
 import { MemoryStore } from "../../../stores/memory/memory-store.ts";
 import { type DecidingSettings, SimulatedService } from "../simulated-service.ts";
-import type { CaseLimit } from "./case-limits.ts";
+import type { readCaseLimits } from "./case-limits.ts";
 import type { Coverage } from "./coverage.ts";
-import type { CaseStep, Expectation, FOUND, TestCase } from "./read-cases.ts";
+import type { CaseFile, FOUND } from "./read-cases.ts";
+
+type TestCase = CaseFile["cases"][number];
+type CaseStep = TestCase["steps"][number];
 
 interface CaseOptions {
   readonly ruleSet: RuleSet;
@@ -56,7 +59,7 @@ export function runCase(test: TestCase, { ruleSet, settings, headers, coverage, 
     void service.close();
     return { name: test.name, at: test.at, failures, calls };
   };
-  const setAll = (limits: readonly CaseLimit[]): readonly Failure[] =>
+  const setAll = (limits: ReturnType<typeof readCaseLimits>): readonly Failure[] =>
     limits.flatMap(({ at, asked }) => {
       const error = service.setLimit(asked, nowUs);
       return error === undefined ? [] : [{ at, message: `the limit at run time is rejected: ${error.message}` }];
@@ -140,7 +143,7 @@ function judge(answer: Answer, step: CaseStep, number: number): readonly Failure
 }
 
 function judgeDescriptors(
-  { matches, statuses, reserved, found }: Expectation,
+  { matches, statuses, reserved, found }: NonNullable<CaseStep["expect"]>,
   call: LimitCall,
   want: (what: string, expected: unknown, found: unknown) => void,
 ): void {

@@ -15,7 +15,7 @@ interface Node {
   readonly children: Map<string, Node>;
 }
 
-export interface RulesTextOptions {
+interface RulesTextOptions {
   /** The comment above each limit, line by line. */
   readonly noteOf: (shape: Shape) => readonly string[];
   /** Undefined: nothing is held. In ordinary text. */
