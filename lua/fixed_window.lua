@@ -25,11 +25,11 @@ local function fixed_window()
     end,
 
     clear = function(state, limit, now_us)
-      state.at_us, state.used = shared.start_us(limit, now_us), 0
+      state.at_us, state.used = shared.window_start_us(limit, now_us), 0
     end,
 
     advance = function(state, limit, now_us)
-      local start_us = shared.start_us(limit, now_us)
+      local start_us = shared.window_start_us(limit, now_us)
       if state.at_us == start_us then return false end
       if state.at_us > now_us then return shared.redate_if_too_late(state, limit, start_us, now_us) end
       state.at_us, state.used = start_us, 0
@@ -41,7 +41,7 @@ local function fixed_window()
     end,
 
     give_back = function(state, limit, cost, paid_at_us)
-      if shared.start_us(limit, paid_at_us) == state.at_us then shared.refund(state, limit, cost) end
+      if shared.window_start_us(limit, paid_at_us) == state.at_us then shared.refund(state, limit, cost) end
     end,
 
     report = function(state, limit, now_us)

@@ -4,8 +4,8 @@
 -- Arguments, reply and buckets are numbers as little-endian doubles, which take a fifth of the time of decimal text.
 -- Commands of Redis, holds and counters need text.
 -- Redis makes a script's functions in each call (docs/decisions/0035-functions-in-lua.md). So each other file is a
--- function that makes and returns its own, which take.lua calls where a call needs it.
--- Functions find their variables from the last one declared on, so what most of them use comes last.
+-- function that makes and returns its own, which take.lua calls where a call needs it. Lua looks for the variables of a
+-- new function from the last one declared on, so what many functions use comes last.
 
 local call, tonumber = redis.call, tonumber
 local format, rep = string.format, string.rep

@@ -1,10 +1,10 @@
--- Settles any group of takes, each as a whole, so that a refused call pays nothing. The twin of
+-- Decides any group of takes, each as a whole, so that a refused call pays nothing. The twin of
 -- src/engine/algorithms/settlement.ts. Takes are counted from 0. A take's numbers begin at first + i * TAKE_BYTES in
 -- the groups, its answer at answers + i * TAKE_NUMBERS in the reply.
 --
--- A take that may pass in one of two ways: the guarantee before it decides by which of its two limits it is judged, before
--- either is paid. `undo`, `report` and the writes know only what was paid in the end, by the bucket and limit in bucket_of
--- and limit_of.
+-- A take that may pass in one of two ways: the guarantee before it decides by which of its two limits it is judged,
+-- before either is paid. `undo`, `report` and the writes know only what was paid in the end, by the bucket and limit in
+-- bucket_of and limit_of.
 
 local function settlement(now_us, limits, groups, saved, texts, lifetimes, reply, holds)
   local WAIT, PAID_AT, CAPPED = 2, 4, 5 -- where an answer has these numbers, after its status

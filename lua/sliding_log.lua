@@ -83,7 +83,7 @@ local function sliding_log()
   end
 
   -- When enough of the payments leave the window that `excess` has room.
-  local function room_us(payments, excess, at_us, window_us)
+  local function time_that_frees(payments, excess, at_us, window_us)
     local i = count_up_to(payments, SUM_AT, number_of(payments, 0, SUM_AT) + excess - 1) + 1
     return (i <= count_of(payments) and time_of(payments, i, at_us, window_us) or at_us) + window_us
   end
@@ -136,10 +136,10 @@ local function sliding_log()
     end,
 
     judge = function(state, limit, cost, now_us)
-      local excess = state.used + cost - limit.amount
       if cost > limit.amount then return OUTCOME_NEVER, 0 end
+      local excess = state.used + cost - limit.amount
       if excess <= 0 then return OUTCOME_ROOM, 0 end
-      return OUTCOME_OVER, room_us(state.payments, excess, state.at_us, limit.window_seconds * TICKS) - now_us
+      return OUTCOME_OVER, time_that_frees(state.payments, excess, state.at_us, limit.window_seconds * TICKS) - now_us
     end,
 
     pay = function(state, cost)

@@ -9,12 +9,10 @@
 local function sliding_window()
   local shared = windows()
 
-  -- The count of the previous window, weighted, in millionths. A tick has as many microseconds as the window has
+  -- Ticks since the start of the current window: 0 to 999,999. A tick has as many microseconds as the window has
   -- seconds.
-  local function weighted(state, limit, now_us)
-    local elapsed_us = now_us - state.at_us
-    local elapsed_ticks = elapsed_us > 0 and floor(elapsed_us / limit.window_seconds) or 0
-    return state.previous * (TICKS - elapsed_ticks)
+  local function elapsed_ticks(state, limit, now_us)
+    return now_us > state.at_us and floor((now_us - state.at_us) / limit.window_seconds) or 0
   end
 
   -- Ticks from the window's start until a cost fits that does not fit now. `left` is amount - cost, `room` is amount -
@@ -39,11 +37,11 @@ local function sliding_window()
     end,
 
     clear = function(state, limit, now_us)
-      state.at_us, state.used, state.previous = shared.start_us(limit, now_us), 0, 0
+      state.at_us, state.used, state.previous = shared.window_start_us(limit, now_us), 0, 0
     end,
 
     advance = function(state, limit, now_us)
-      local start_us = shared.start_us(limit, now_us)
+      local start_us = shared.window_start_us(limit, now_us)
       if state.at_us == start_us then return false end
       if state.at_us > now_us then return shared.redate_if_too_late(state, limit, start_us, now_us) end
       state.previous = state.at_us == start_us - limit.window_seconds * TICKS and state.used or 0
@@ -53,9 +51,9 @@ local function sliding_window()
 
     judge = function(state, limit, cost, now_us)
       local amount = limit.amount
-      local room = amount - state.used - cost
       if cost > amount then return OUTCOME_NEVER, 0 end
-      if weighted(state, limit, now_us) <= room * TICKS then return OUTCOME_ROOM, 0 end
+      local room = amount - state.used - cost
+      if state.previous * (TICKS - elapsed_ticks(state, limit, now_us)) <= room * TICKS then return OUTCOME_ROOM, 0 end
       local tick = first_tick_with_room(state, amount - cost, room)
       return OUTCOME_OVER, state.at_us + tick * limit.window_seconds - now_us
     end,
@@ -67,7 +65,7 @@ local function sliding_window()
     end,
 
     give_back = function(state, limit, cost, paid_at_us)
-      local start_us = shared.start_us(limit, paid_at_us)
+      local start_us = shared.window_start_us(limit, paid_at_us)
       if start_us == state.at_us then
         state.used = max(0, state.used - cost)
       elseif start_us == state.at_us - limit.window_seconds * TICKS then
@@ -76,7 +74,7 @@ local function sliding_window()
     end,
 
     report = function(state, limit, now_us)
-      local left = (limit.amount - state.used) * TICKS - weighted(state, limit, now_us)
+      local left = (limit.amount - state.used) * TICKS - state.previous * (TICKS - elapsed_ticks(state, limit, now_us))
       local windows_left = state.used > 0 and 2 or state.previous > 0 and 1 or 0
       local reset_us = windows_left > 0 and state.at_us + windows_left * limit.window_seconds * TICKS - now_us or 0
       return max(0, floor(left / TICKS)), reset_us

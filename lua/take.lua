@@ -1,15 +1,17 @@
--- Entry script: settles a list of groups (the takes of one call each) one after another, each as a whole. For each group:
--- read its buckets from their texts, judge, pay what passes, keep what has changed as text. At the end write the texts.
+-- Entry script: decides a list of groups (the takes of one call each) one after another, each as a whole. For each
+-- group: reads its buckets from their texts, judges, pays what passes, keeps what has changed as text. At the end
+-- writes the texts. Later groups read what earlier ones have left, as if each were a call of its own.
 -- KEYS     the keys of all buckets, each once; with holds also theirs
 -- ARGV     each a string of doubles
 --          1  time in microseconds, or 0 for the server's clock
---          2  limits, five numbers each: algorithm, amount, burst, window in seconds, largest debt. For a calendar window
---             the last three are start and end of the caller's window and the end of the next one, in microseconds
---          3  groups, per group: number of takes, latest time at which it may pay (0: any),
---             1 if a quota descriptor without a take passes, else 0; and per take: key, limit, descriptor, kind, mode,
---             cost. Keys and limits are given by their index, from 1. A payment to give back is a group of one take with
---             MODE_GIVE_BACK, and the time of payment in place of the descriptor. A guarantee (MODE_GUARANTEE) comes
---             before the take that it may cover, and has the whole limit of that in place of the kind.
+--          2  limits, five numbers each: algorithm, amount, burst, window in seconds, largest debt. For a calendar
+--             window the last three are start and end of the caller's window and the end of the next one, in
+--             microseconds
+--          3  groups, per group: number of takes, latest time at which it may pay (0: any), 1 if a quota descriptor
+--             without a take passes, else 0; and per take: key, limit, descriptor, kind, mode, cost. Keys and limits
+--             are given by their index, from 1. A payment to give back is a group of one take with MODE_GIVE_BACK, and
+--             the time of payment in place of the descriptor. A guarantee (MODE_GUARANTEE) comes before the take that
+--             it may cover, and has the whole limit of that in place of the kind.
 --          4  holds of takes, as holds.lua says; only for the script that includes it
 -- reply    string of doubles: time, number of damaged buckets, then per group its verdict. Unless that is
 --          VERDICT_TOO_LATE or VERDICT_HOLDS_FULL (nothing was paid), six numbers per take follow: outcome (plus 4 if
@@ -22,12 +24,13 @@
 -- All reads come before the first write, so that an error at one key leaves no other half written. A refusal writes
 -- nothing, but extends the lifetime of a token bucket whose rate was lowered since it was written.
 --
--- A simple group is settled here: payments and peeks of ordinary descriptors on different buckets, or a single one. They
--- don't depend on each other, so all are judged before any is paid. settlement.lua settles any group, but its functions
--- and tables cost as much again as a call of two takes (bench/store/script-cost.mjs).
+-- Simple groups are decided here: payments and peeks of ordinary descriptors on different buckets, or a single one of
+-- any kind. Its takes don't depend on each other, so all are judged before any is paid. settlement.lua decides the
+-- others. It could decide all, but a lone call of two takes would take a sixth longer, most of it for making functions
+-- (bench/store/script-cost.mjs).
 --
--- Steps of algorithms are those of Step in src/engine/algorithms/working-bucket.ts, under the same names. They change the
--- table that they get as `state`. In addition `read` fills it from its text and returns whether that is sound, and
+-- Steps of algorithms are those of Step in src/engine/algorithms/working-bucket.ts, under the same names. They change
+-- the table that they get as `state`. In addition `read` fills it from its text and returns whether that is sound, and
 -- `write` returns the text, or false for a bucket that is full.
 
 local now_us, lifetime_extra_ms = unpack_numbers('<d', ARGV[1]), 60000
@@ -58,9 +61,13 @@ local saved = call('MGET', unpack(KEYS))
 local texts, lifetimes = { nil, nil }, { nil, nil }
 local damaged, damaged_in_groups = 0, 0 -- buckets whose keys held something else
 
--- The buckets of a simple group, whose tables are used again for the next one; by key, where the last group of several
--- takes begins that names it; and what only other groups need.
-local buckets, group_of, holds, settle = { nil, nil }
+local REMAINING, WAIT, RESET, PAID_AT, CAPPED = 1, 2, 3, 4, 5 -- where an answer has these numbers, after its outcome
+-- The buckets of a simple group; their tables are used again for the next one.
+local buckets = { nil, nil }
+-- By key, where the last group begins that names it; only for groups of several takes.
+local group_of
+-- What holds.lua and settlement.lua return, made for the first group that needs them.
+local holds, settle
 local reply, length, groups, at = { now_us, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }, 2, ARGV[3], 1
 while at <= #groups do
   local size, latest_us, spare_quota, key, limit, descriptor, kind, mode, cost = unpack_numbers('<ddddddddd', groups, at)
@@ -69,7 +76,7 @@ while at <= #groups do
   if size > 1 then
     group_of = group_of or { nil, nil }
     for take = first, first + (size - 1) * TAKE_BYTES, TAKE_BYTES do
-      key, limit, descriptor, kind, mode = unpack_numbers('<ddddd', groups, take)
+      local key, _, _, kind, mode = unpack_numbers('<ddddd', groups, take)
       is_simple = is_simple and mode <= MODE_PEEK and kind == KIND_ORDINARY and group_of[key] ~= at
       group_of[key] = at
     end
@@ -81,11 +88,11 @@ while at <= #groups do
     -- Read and judge.
     local answer = answers
     for i = 1, size do
-      if size > 1 then key, limit, descriptor, kind, mode, cost = unpack_numbers('<dddddd', groups, first + (i - 1) * TAKE_BYTES) end
+      if i > 1 then key, limit, descriptor, kind, mode, cost = unpack_numbers('<dddddd', groups, first + (i - 1) * TAKE_BYTES) end
       limit = limits[limit]
       local bucket, steps, text, is_changed = buckets[i], limit.steps, texts[key], false
       if not bucket then
-        bucket = { used = 0, at_us = 0, previous = 0, refill = 0, key = key, limit = limit, pays = false, is_changed = false }
+        bucket = { used = 0, at_us = 0, previous = 0, refill = 0, key = key, limit = limit, due = false, is_changed = false }
         buckets[i] = bucket
       end
       if text == nil then text = saved[key] end
@@ -96,10 +103,12 @@ while at <= #groups do
         if text then is_changed, damaged = true, damaged + 1 end
       end
       local outcome, wait_us = steps.judge(bucket, limit, cost, now_us)
-      if outcome ~= OUTCOME_ROOM and (kind == KIND_ORDINARY or (kind == KIND_QUOTA and spare_quota == 0)) then verdict = VERDICT_REFUSED end
-      local pays = mode == MODE_PAY and outcome == OUTCOME_ROOM and cost
-      bucket.key, bucket.limit, bucket.pays, bucket.is_changed = key, limit, pays, is_changed
-      reply[answer], reply[answer + 1], reply[answer + 2] = outcome, 0, wait_us
+      local refuses = kind == KIND_ORDINARY or (kind == KIND_QUOTA and spare_quota == 0)
+      if outcome ~= OUTCOME_ROOM and refuses then verdict = VERDICT_REFUSED end
+      -- The cost that it pays unless another take refuses the group; false if it pays nothing in any case.
+      local due = outcome == OUTCOME_ROOM and mode == MODE_PAY and cost
+      bucket.key, bucket.limit, bucket.due, bucket.is_changed = key, limit, due, is_changed
+      reply[answer], reply[answer + REMAINING], reply[answer + WAIT] = outcome, 0, wait_us
       answer = answer + TAKE_NUMBERS
     end
 
@@ -107,19 +116,20 @@ while at <= #groups do
     answer = answers
     for i = 1, size do
       local bucket = buckets[i]
-      local key, limit, pays, is_changed = bucket.key, bucket.limit, bucket.pays, bucket.is_changed
+      local key, limit, due, is_changed = bucket.key, bucket.limit, bucket.due, bucket.is_changed
       local steps, paid_at_us = limit.steps, 0
-      if pays and verdict == VERDICT_ALLOWED then
-        steps.pay(bucket, pays)
-        paid_at_us, is_changed = bucket.at_us > now_us and bucket.at_us or now_us, is_changed or pays > 0
+      if due and verdict == VERDICT_ALLOWED then
+        steps.pay(bucket, due)
+        paid_at_us, is_changed = bucket.at_us > now_us and bucket.at_us or now_us, is_changed or due > 0
         reply[answer] = OUTCOME_ROOM + STATUS_PAID
       end
       local remaining, reset_us = steps.report(bucket, limit, now_us)
-      reply[answer + 1], reply[answer + 3], reply[answer + 4], reply[answer + 5] = remaining, reset_us, paid_at_us, 0
+      reply[answer + REMAINING], reply[answer + RESET] = remaining, reset_us
+      reply[answer + PAID_AT], reply[answer + CAPPED] = paid_at_us, 0
       answer = answer + TAKE_NUMBERS
       if is_changed then texts[key] = steps.write(bucket) end
-      -- The longest lifetime counts, because limits that share a bucket may differ in amount. Only of a token bucket may
-      -- it be longer without a change.
+      -- The longest lifetime counts, because limits that share a bucket may differ in amount. Only of a token bucket
+      -- may it be longer without a change.
       if is_changed or limit.algorithm == TOKEN_BUCKET or not saved[key] then
         local lasts_us = lifetimes[key]
         if not lasts_us or lasts_us < reset_us then lifetimes[key] = reset_us end

@@ -1,13 +1,17 @@
--- Token bucket: `amount` tokens return per window, up to `burst`. The state is a debt: what was paid and has not returned
--- yet, in millionths of a token. A cost has room while debt and cost together do not exceed the burst.
--- The twin of src/engine/algorithms/token-bucket.ts.
+-- Token bucket: `amount` tokens return per window, up to `burst`. The state is a debt: what was paid and has not
+-- returned yet, in millionths of a token. A cost has room while debt and cost together do not exceed the burst.
+--   paying     debt += cost x 1e6
+--   each tick  debt -= amount, down to 0 (a window has 1e6 ticks)
+--   remaining  (burst x 1e6 - debt) / 1e6, rounded down
+-- The twin of src/engine/algorithms/token-bucket.ts. Products that could pass 2^53 are computed in two parts, as in
+-- src/engine/domain/limit.ts.
 -- state     two doubles: debt, and the time up to which whole ticks were paid off; no state: no debt
 -- lifetime  until the debt is paid off
--- used      the debt
+-- used      the debt at at_us
 -- at_us     the time up to which whole ticks were paid off
--- refill    what the part of a tick since at_us has paid off: the debt at now is used - refill. It is counted wherever the
+-- refill    what has returned since, in part of a tick: the debt at now is used - refill. It is counted wherever the
 --           debt is read, so nothing comes late or is rounded away
--- A tick has as many microseconds as the window has seconds, and pays off `amount` millionths.
+-- A tick has as many microseconds as the window has seconds.
 
 local function token_bucket()
   -- Millionths of a token that return in `us` microseconds, which are less than a tick; rounded down.
@@ -84,8 +88,8 @@ local function token_bucket()
 
     judge = function(state, limit, cost, now_us)
       local burst = limit.burst
-      local excess = state.used + (cost - burst) * TICKS
       if cost > burst then return OUTCOME_NEVER, 0 end
+      local excess = state.used + (cost - burst) * TICKS
       if excess <= state.refill then return OUTCOME_ROOM, 0 end
       return OUTCOME_OVER, us_until_worked_off(excess, state, limit, now_us)
     end,
@@ -113,7 +117,8 @@ local function token_bucket()
       local debt, us, amount, window_seconds = cost * TICKS, now_us - paid_at_us, limit.amount, limit.window_seconds
       if us > 0 and amount > 0 then
         local ticks = floor(us / window_seconds)
-        debt = debt - ticks * amount - refill_within_tick(us - ticks * window_seconds, amount, window_seconds) - 1
+        local refill = ticks * amount + refill_within_tick(us - ticks * window_seconds, amount, window_seconds)
+        debt = debt - (refill + 1) -- at most that, wherever ticks begin in that time
       end
       if debt > 0 then take_off(state, debt, now_us) end
     end,

@@ -11,7 +11,7 @@ local function windows()
     end,
 
     -- Start of the window that contains `at_us`.
-    start_us = function(limit, at_us)
+    window_start_us = function(limit, at_us)
       local window_us = limit.window_seconds * TICKS
       return floor(at_us / window_us) * window_us
     end,

@@ -321,7 +321,7 @@ function handOver(bucket: WorkingBucket, limit: Limit, nowUs: number): void {
   bucket.limit = limit;
   if (from === undefined || bucket.algorithm !== Algorithm.tokenBucket) return;
   const before = state.used;
-  tokenBucket.settle(state, from, nowUs);
+  tokenBucket.countRefill(state, from, nowUs);
   // Refill by time alone is no change that must be written.
   bucket.openedUsed += state.used - before;
 }

@@ -25,8 +25,8 @@ function fillIfPaidOff(state: BucketState, limit: Limit, nowUs: number): void {
   state.atUs = Math.max(state.atUs, nowUs);
 }
 
-/** Counts the part of a tick under `limit`, so that the state can go on under another limit. */
-function settle(state: BucketState, limit: Limit, nowUs: number): void {
+/** Takes the refill of the part of a tick off the debt, so that the state can go on under another limit. */
+function countRefill(state: BucketState, limit: Limit, nowUs: number): void {
   state.used -= workedOff(state, limit, nowUs);
   state.atUs = Math.max(state.atUs, nowUs);
 }
@@ -59,11 +59,11 @@ function refillUp(us: number, limit: Limit): number {
  * refills. Post-paid hits raise the debt up to debtMax x 1e6.
  */
 export const tokenBucket: Step<BucketState> & {
-  settle: typeof settle;
+  countRefill: typeof countRefill;
   debtAt: typeof debtAt;
   takeOff: typeof takeOff;
 } = {
-  settle,
+  countRefill,
   debtAt,
   takeOff,
   // Only whole ticks are taken off the debt. The part of a tick since `atUs` stays in `atUs`, so nothing is rounded
