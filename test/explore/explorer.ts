@@ -23,25 +23,33 @@ export interface Explored {
 
 /** Explores the world that `begin` makes, up to `depthMax` events. */
 export function explore(begin: () => World, depthMax: number): Explored {
-  const seen = new Set([begin().fingerprint()]);
-  let edge: (readonly string[])[] = [[]];
+  const first = begin();
+  const seen = new Set([first.fingerprint()]);
+  let edge: Way[] = [{ path: [], choices: first.choices() }];
   for (let depth = 0; depth < depthMax && edge.length > 0; depth++) {
-    const next: (readonly string[])[] = [];
-    for (const path of edge) {
-      for (const choice of replay(begin, path).choices()) {
+    const next: Way[] = [];
+    for (const { path, choices } of edge) {
+      for (const choice of choices) {
         const world = replay(begin, path);
         world.choose(choice);
         const fingerprint = world.fingerprint();
         if (seen.has(fingerprint)) continue;
+        const way = { path: [...path, choice], choices: world.choices() };
         const wrong = world.broken();
-        if (wrong !== undefined) return { worlds: seen.size, story: [...path, choice, wrong] };
+        if (wrong !== undefined) return { worlds: seen.size, story: [...way.path, wrong] };
         seen.add(fingerprint);
-        next.push([...path, choice]);
+        next.push(way);
       }
     }
     edge = next;
   }
   return { worlds: seen.size, story: [] };
+}
+
+/** The choices that lead to a world, and those that it has. */
+interface Way {
+  readonly path: readonly string[];
+  readonly choices: readonly string[];
 }
 
 function replay(begin: () => World, path: readonly string[]): World {

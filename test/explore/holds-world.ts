@@ -10,6 +10,7 @@ import { OneStore, type StoreCode } from "./one-store.ts";
 import { stateText } from "./state-text.ts";
 
 export interface HoldsScope {
+  readonly algorithm: Limit["algorithm"];
   readonly callers: number;
   /** Most payments. */
   readonly payments: number;
@@ -23,13 +24,16 @@ const USES = [1, 5];
 const TTL_S = 60;
 const TICK_US = (TTL_S * 1_000_000) / 2;
 const TICKS_MAX = 3;
-const START_US = Date.UTC(2026, 0, 1) * 1_000;
+const DAY_US = 86_400_000_000;
+/** A tick and a half before a day ends: holds cross the end of their window. */
+const START_US = Date.UTC(2026, 0, 2) * 1_000 - 1.5 * TICK_US;
 
 export async function holdsWorlds(load: Load, scope: HoldsScope): Promise<() => World> {
   const code = await OneStore.load(load);
   const limit = makeLimit({
-    algorithm: Algorithm.fixedWindow,
-    amount: BURST,
+    algorithm: scope.algorithm,
+    amount: scope.algorithm === Algorithm.fixedWindow ? BURST : 0,
+    burst: BURST,
     windowSeconds: 86_400,
     holdSeconds: TTL_S,
   });
@@ -43,10 +47,13 @@ interface Id {
   untilUs: number;
   /** The payment that is held. */
   payment: number;
+  /** The end of its window takes what was paid in it. */
+  isOfNow: boolean;
 }
 
 interface Payment {
   readonly name: string;
+  isOfNow: boolean;
   readonly group: TakeGroup;
 }
 
@@ -68,7 +75,9 @@ class HoldsWorld implements World {
     this.#limit = limit;
     this.#server = store.begin();
     this.#paymentsLeft = payments;
-    this.#ids = new Map(["x", "y"].slice(0, callers).map((id) => [id, { is: "free", untilUs: 0, payment: -1 }]));
+    this.#ids = new Map(
+      ["x", "y"].slice(0, callers).map((id) => [id, { is: "free", untilUs: 0, payment: -1, isOfNow: true }]),
+    );
   }
 
   choices(): readonly string[] {
@@ -104,7 +113,9 @@ class HoldsWorld implements World {
   fingerprint(): string {
     const relative = (number: number) =>
       number > START_US / 2 ? Math.round((number - this.#nowUs) / TICK_US) : number;
-    const payments = this.#payments.map((payment) => payment && [payment.name, payment.group.takes[0]?.paidAtUs]);
+    const payments = this.#payments.map(
+      (payment) => payment && [payment.name, payment.isOfNow, payment.group.takes[0]?.paidAtUs],
+    );
     const left = [this.#paymentsLeft, this.#ticksLeft, this.#used];
     const kept = [...this.#ids.keys()].map((id) => this.#server.hold(KEY, this.#limit, id, this.#nowUs));
     const held = kept.map(({ paidAtUs, isSettled }) => [
@@ -116,10 +127,15 @@ class HoldsWorld implements World {
 
   #pass(): void {
     this.#ticksLeft--;
+    const day = Math.floor(this.#nowUs / DAY_US);
     this.#nowUs += TICK_US;
+    if (this.#limit.algorithm === this.#code.Algorithm.fixedWindow && day !== Math.floor(this.#nowUs / DAY_US)) {
+      this.#used = 0;
+      for (const each of [...this.#ids.values(), ...this.#payments]) if (each !== undefined) each.isOfNow = false;
+    }
     for (const id of this.#ids.values()) {
       if (id.is === "free" || id.untilUs > this.#nowUs) continue;
-      if (id.is === "held") this.#used -= ESTIMATE;
+      if (id.is === "held" && id.isOfNow) this.#used -= ESTIMATE;
       id.is = "free";
     }
   }
@@ -134,8 +150,13 @@ class HoldsWorld implements World {
     this.#used += ESTIMATE;
     const id = this.#ids.get(name) as Id;
     if (id.is === "free")
-      Object.assign(id, { is: "held", untilUs: this.#nowUs + 2 * TICK_US, payment: this.#payments.length });
-    this.#payments.push({ name, group });
+      Object.assign(id, {
+        is: "held",
+        untilUs: this.#nowUs + 2 * TICK_US,
+        payment: this.#payments.length,
+        isOfNow: true,
+      });
+    this.#payments.push({ name, group, isOfNow: true });
   }
 
   #settle(name: string, use: number): void {
@@ -145,21 +166,22 @@ class HoldsWorld implements World {
     const found = id.is === "held" ? ESTIMATE : id.is === "settled" ? HoldFound.settled : HoldFound.none;
     if (take.held !== found) this.#wrong = `the settlement found ${take.held} in place of ${found}`;
     if (id.is !== "settled") {
-      this.#used += id.is === "held" ? use - ESTIMATE : use;
-      Object.assign(id, { is: "settled", untilUs: this.#nowUs + 2 * TICK_US, payment: -1 });
+      const held = id.is === "held" ? ESTIMATE : 0;
+      this.#used += id.isOfNow ? use - held : Math.max(0, use - held);
+      Object.assign(id, { is: "settled", untilUs: this.#nowUs + 2 * TICK_US, payment: -1, isOfNow: true });
     }
   }
 
   /** One that opened no hold comes back only while a hold of another shows that: else it can't be told from one whose hold has ended. */
   #giveBack(number: number): void {
-    const { group, name } = this.#payments[number] as Payment;
+    const { group, name, isOfNow } = this.#payments[number] as Payment;
     this.#payments[number] = undefined;
     this.#server.giveBack(group, this.#nowUs);
     const id = this.#ids.get(name) as Id;
     const isOwn = id.payment === number;
     const paidAtUs = group.takes[0]?.paidAtUs ?? 0;
     if (id.is !== "held" || (!isOwn && this.#nowUs >= paidAtUs + 2 * TICK_US)) return;
-    this.#used -= ESTIMATE;
+    if (isOfNow) this.#used -= ESTIMATE;
     if (isOwn) id.is = "free";
   }
 

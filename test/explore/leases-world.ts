@@ -24,8 +24,10 @@ export interface LeasesScope {
   readonly isBusy: boolean;
   /** How often callers call. */
   readonly calls: number;
-  /** How many messages are lost, and processes die. */
+  /** How many messages are lost, and processes die or stop. */
   readonly faults: number;
+  /** How often a process reloads its rules. */
+  readonly reloads: number;
 }
 
 const KEY = "{bucket";
@@ -66,6 +68,10 @@ interface Process {
   readonly leases: InstanceType<Code["Leases"]>;
   readonly store: InstanceType<Code["SyncStore"]>;
   isDead: boolean;
+  /** It takes no more calls, gives back what it holds, and waits for answers. */
+  isStopped: boolean;
+  /** By its present rules: another object after each reload. */
+  limit: Limit;
   /** Calls that were granted, to be given back. */
   readonly granted: TakeGroup[];
 }
@@ -79,10 +85,14 @@ class LeasesWorld implements World {
   #nowUs = START_US;
   #callsLeft = 0;
   #faultsLeft: number;
+  #reloadsLeft: number;
   #ticksLeft = TICKS_MAX;
+  #hasLost = false;
   /** What was paid at the server, less what came back; what callers were granted, less what they gave back. */
   #paid = 0;
   #granted = 0;
+  /** Receipts of what was paid and not given back, whatever the bucket made of these. */
+  #receipts = 0;
   #wrong: string | undefined;
 
   constructor(code: Code, scope: LeasesScope, limit: Limit, store: OneStore) {
@@ -90,6 +100,7 @@ class LeasesWorld implements World {
     this.#limit = limit;
     this.#server = store.begin();
     this.#faultsLeft = scope.faults;
+    this.#reloadsLeft = scope.reloads;
     const clock: Clock = { nowUs: () => this.#nowUs };
     for (let i = 0; i < scope.processes; i++) {
       const way: Store = {
@@ -103,6 +114,8 @@ class LeasesWorld implements World {
         leases,
         store: new code.SyncStore(way, leases, clock),
         isDead: false,
+        isStopped: false,
+        limit,
         granted: [],
       };
       this.#processes.push(process);
@@ -113,11 +126,12 @@ class LeasesWorld implements World {
 
   choices(): readonly string[] {
     const choices: string[] = [];
-    for (const { name, isDead, granted } of this.#processes) {
-      if (isDead) continue;
+    for (const { name, isDead, isStopped, granted } of this.#processes) {
+      if (isDead || isStopped) continue;
       if (this.#callsLeft > 0) choices.push(`${name}: a call`);
       if (granted.length > 0 && this.#callsLeft > 0) choices.push(`${name}: a call is given back`);
-      if (this.#faultsLeft > 0) choices.push(`${name} dies`);
+      if (this.#faultsLeft > 0) choices.push(`${name} dies`, `${name} stops`);
+      if (this.#reloadsLeft > 0) choices.push(`${name} reloads its rules`);
     }
     for (const [i, { what, fail }] of this.#messages.entries()) {
       if (this.#messages.findIndex((other) => other.what === what) < i) continue;
@@ -138,6 +152,14 @@ class LeasesWorld implements World {
     else if (choice.endsWith("dies")) {
       this.#faultsLeft--;
       process.isDead = true;
+      this.#hasLost = true;
+    } else if (choice.endsWith("stops")) {
+      this.#faultsLeft--;
+      process.isStopped = true;
+      void process.store.close();
+    } else if (choice.endsWith("rules")) {
+      this.#reloadsLeft--;
+      process.limit = { ...process.limit };
     } else {
       this.#callsLeft--;
       if (choice.endsWith("back")) this.#giveBack(process);
@@ -150,18 +172,37 @@ class LeasesWorld implements World {
     if (this.#granted > this.#paid) return `${this.#granted} were granted, and ${this.#paid} paid`;
     const held = this.#processes.reduce((sum, { leases, isDead }) => sum + (isDead ? 0 : heldBy(leases)), 0);
     const most = Math.floor(this.#limit.burst / 4);
-    return held > most ? `${held} are held in advance, and ${most} may be` : undefined;
+    if (held > most) return `${held} are held in advance, and ${most} may be`;
+    return this.#hasLost ? undefined : this.#unaccounted();
+  }
+
+  /** What is neither granted nor held once all messages have arrived. */
+  #unaccounted(): string | undefined {
+    while (this.#messages.length > 0) this.#messages.shift()?.arrive();
+    const held = this.#processes.reduce((sum, { leases }) => sum + heldBy(leases), 0);
+    if (this.#wrong !== undefined || this.#granted + held === this.#receipts) return this.#wrong;
+    return `${this.#receipts} are paid, ${this.#granted} of these granted, and ${held} held`;
   }
 
   fingerprint(): string {
     const relative = (number: number) => (Math.abs(number) > DAY_US ? number - this.#nowUs : number);
-    const processes = this.#processes.map(({ leases, isDead, granted }) => [
+    const processes = this.#processes.map(({ leases, isDead, isStopped, limit, granted }) => [
       leases,
+      heldUnder(leases, limit),
       isDead,
+      isStopped,
       granted.map(({ takes }) => takes[0]?.paidAtUs),
     ]);
     const messages = this.#messages.map(({ what }) => what);
-    const left = [this.#callsLeft, this.#faultsLeft, this.#ticksLeft, this.#paid, this.#granted];
+    const left = [
+      this.#callsLeft,
+      this.#faultsLeft,
+      this.#reloadsLeft,
+      this.#ticksLeft,
+      this.#hasLost,
+      this.#paid,
+      this.#granted,
+    ];
     return stateText([processes, messages, left, this.#server.kept()], relative);
   }
 
@@ -185,12 +226,13 @@ class LeasesWorld implements World {
     if (choice.endsWith("arrives")) arrive();
     else {
       this.#faultsLeft--;
+      if (choice.endsWith("lost")) this.#hasLost = true;
       fail?.();
     }
   }
 
   #call(process: Process): void {
-    const group = this.#groupOf(1);
+    const group = this.#groupOf(process.limit, 1);
     const settled = () => {
       if (group.verdict !== this.#code.Verdict.allowed) return;
       this.#granted++;
@@ -242,7 +284,10 @@ class LeasesWorld implements World {
     };
     const arrive = () => {
       this.#server.take(sent, this.#nowUs);
-      if (sent.takes[0]?.paid) this.#paid += cost;
+      if (sent.takes[0]?.paid) {
+        this.#paid += cost;
+        this.#receipts += cost;
+      }
       this.#messages.push({ what: `the answer to ${what}`, arrive: answer, fail });
     };
     this.#messages.push({ what, arrive, fail });
@@ -251,9 +296,11 @@ class LeasesWorld implements World {
 
   #sendBack(process: Process, group: TakeGroup): void {
     for (let i = 0; i < group.size; i++) {
+      if (!group.takes[i]?.paid) continue;
       const one = this.#copy(group, i);
       const { cost } = one.takes[0] as Take;
       const arrive = () => {
+        this.#receipts -= cost;
         const before = this.#server.used(KEY, this.#limit, this.#nowUs);
         this.#server.giveBack(one, this.#nowUs);
         this.#paid -= before - this.#server.used(KEY, this.#limit, this.#nowUs);
@@ -271,9 +318,9 @@ class LeasesWorld implements World {
     return copy;
   }
 
-  #groupOf(cost: number): TakeGroup {
+  #groupOf(limit: Limit, cost: number): TakeGroup {
     const group = new this.#code.TakeGroup();
-    Object.assign(group.add(this.#limit), {
+    Object.assign(group.add(limit), {
       bucketKey: KEY,
       keyHash: 1,
       descriptor: 0,
@@ -283,6 +330,12 @@ class LeasesWorld implements World {
     });
     return group;
   }
+}
+
+/** Whether a process has its lease by these rules. */
+function heldUnder(leases: object, limit: Limit): boolean {
+  const { $leases } = leases as { readonly $leases: ReadonlyMap<string, { readonly limit: Limit }> };
+  return [...$leases.values()].some((lease) => lease.limit === limit);
 }
 
 /** What a process could still grant from memory. */

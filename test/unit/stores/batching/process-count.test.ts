@@ -2,7 +2,7 @@
 
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import type { Clock } from "../../../../src/base/clock.ts";
-import { GONE_AFTER_US, ProcessCount } from "../../../../src/stores/batching/process-count.ts";
+import { GONE_AFTER_US, Membership, ProcessCount } from "../../../../src/stores/batching/process-count.ts";
 import type { ProcessRegister, RegisteredProcess } from "../../../../src/stores/process-register.ts";
 
 /** A register in memory, that may be silent. */
@@ -93,5 +93,30 @@ describe("a count of processes", () => {
     await vi.advanceTimersByTimeAsync(60_000);
     expect(register.reports).toBe(1);
     expect(register.seenMs.size).toBe(0);
+  });
+});
+
+describe("what a process knows of the others", () => {
+  const known = () => {
+    const membership = new Membership();
+    membership.onAnswer({ count: 5, isNew: true }, 0, 0);
+    return membership;
+  };
+
+  test("falls to the highest count of the time in which all were lower", () => {
+    const membership = known();
+    for (const [count, atUs] of [
+      [4, 1],
+      [2, GONE_AFTER_US],
+    ] as const)
+      membership.onAnswer({ count, isNew: false }, atUs, atUs);
+    expect(membership.count).toBe(4);
+  });
+
+  test("is as old as the report that was answered, however late its answer comes", () => {
+    const membership = known();
+    membership.onAnswer({ count: 5, isNew: false }, GONE_AFTER_US, GONE_AFTER_US + 2_000_000);
+    expect(membership.sureCount(GONE_AFTER_US + 2_500_000)).toBe(5);
+    expect(membership.sureCount(GONE_AFTER_US + 2_500_001)).toBe(Number.POSITIVE_INFINITY);
   });
 });
