@@ -65,7 +65,8 @@ const INTRODUCTION = `# Promises
 
 <!-- Made from marks in the tests; \`npx vitest run --project unit test/tidy/promises -u\` regenerates it. -->
 
-What callers and operators may rely on. After each promise: the tests that fail when it stops being true.
+What callers and operators may rely on. After each promise: the tests that fail when it stops being true. *Explored*: in every order of so many
+events. *Checked*: by the recorded answers of real servers. *Random*: by cases drawn at random. [How it is proven](proof.md) says more.
 `;
 
 /** The whole page, Markdown. */
@@ -79,9 +80,16 @@ export function promisesPage(): string {
       if (mark.theme === theme) filesOf.set(mark.sentence, (filesOf.get(mark.sentence) ?? new Set()).add(mark.file));
     }
     for (const [sentence, files] of filesOf) {
-      const links = [...files].map((file) => `[${basename(file).replace(/\..*/, "")}](../${file})`);
+      const links = [...files].map((file) => `[${basename(file).replace(/\..*/, "")}](../${file})${wayOf(file)}`);
       page += `- ${sentence} (${links.join(", ")})\n`;
     }
   }
   return page;
+}
+
+/** How a file of tests looks for what is wrong, if not by examples. */
+function wayOf(file: string): string {
+  if (file.startsWith("test/explore/")) return " *explored*";
+  if (file.startsWith("test/linearizable/")) return " *checked*";
+  return /\bfc\.(?:assert|asyncProperty|property)\(/.test(readFileSync(join(ROOT, file), "utf8")) ? " *random*" : "";
 }

@@ -1,5 +1,5 @@
-// Says whether a recorded history of takes is linearizable: whether each bucket, asked by one caller at a time, could have answered so, with
-// every call somewhere between its beginning and its end.
+// Says whether a recorded history of takes and settlements is linearizable: whether each bucket, asked by one caller at a time, could have
+// answered so, with every call somewhere between its beginning and its end.
 //
 // Reads a line of JSON per call from standard input; the argument is what a bucket holds, which never comes back. Prints a line per bucket
 // that could not, and ends with 1 then.
@@ -28,21 +28,26 @@ type call struct {
 	BeganNs int64  `json:"beganNs"`
 	EndedNs int64  `json:"endedNs"`
 	Cost    int    `json:"cost"`
-	// "ok", "over", or "unknown": without an answer, it was not paid, or paid, or paid and given back at any time later.
+	// The hold that is settled: it adds its cost, which may be below 0, once, however often it is asked.
+	Settles string `json:"settles"`
+	// "ok", "over", "already" (settled), or "unknown". A take without an answer was not paid, or paid, or paid and given back at any time
+	// later; a settlement without one was made at any time, or not.
 	Answer string `json:"answer"`
 }
 
-// A take, or what gives back one without an answer. `bit` is that one's.
+// A take, what gives back one without an answer, or a settlement. `bit` is that of a take without an answer, or of a hold that was settled
+// without one.
 type step struct {
 	cost      int
 	bit       uint
 	givesBack bool
+	settles   bool
 }
 
 type bucket struct {
 	used int
-	// Which calls without an answer have paid.
-	paid uint
+	// Which calls without an answer have paid, or settled.
+	done uint
 }
 
 func model(limit int) porcupine.Model {
@@ -50,19 +55,20 @@ func model(limit int) porcupine.Model {
 		Init: func() []interface{} { return []interface{}{bucket{}} },
 		Step: func(state, input, output interface{}) []interface{} {
 			now, take := state.(bucket), input.(step)
-			fits := now.used+take.cost <= limit
-			paid := bucket{now.used + take.cost, now.paid | take.bit}
+			fits := take.settles || now.used+take.cost <= limit
+			isDone := now.done&take.bit != 0
+			done := bucket{now.used + take.cost, now.done | take.bit}
 			switch {
-			case take.givesBack && now.paid&take.bit != 0:
-				return []interface{}{now, bucket{now.used - take.cost, now.paid &^ take.bit}}
+			case take.givesBack && isDone:
+				return []interface{}{now, bucket{now.used - take.cost, now.done &^ take.bit}}
 			case take.givesBack:
 				return []interface{}{now}
-			case output == "unknown" && fits:
-				return []interface{}{now, paid}
-			case output == "unknown", output == "over" && !fits:
+			case take.settles && isDone && output != "ok", !take.settles && !fits && output != "ok":
 				return []interface{}{now}
-			case output == "ok" && fits:
-				return []interface{}{paid}
+			case output == "unknown":
+				return []interface{}{now, done}
+			case output == "ok" && fits && !isDone:
+				return []interface{}{done}
 			}
 			return nil
 		},
@@ -73,15 +79,29 @@ func model(limit int) porcupine.Model {
 func history(calls []call) ([]porcupine.Operation, error) {
 	var all []porcupine.Operation
 	unknown := 0
+	settled := map[string]uint{}
 	for _, each := range calls {
-		take := step{cost: each.Cost}
+		if each.Answer != "unknown" {
+			continue
+		}
+		if unknown++; unknown > unknownMax {
+			return nil, fmt.Errorf("more than %d calls without an answer", unknownMax)
+		}
+		if each.Settles != "" {
+			settled[each.Settles] = 1 << unknown
+		}
+	}
+	takes := unknown + 1
+	for _, each := range calls {
+		take := step{cost: each.Cost, settles: each.Settles != "", bit: settled[each.Settles]}
 		ended := each.EndedNs
 		if each.Answer == "unknown" {
-			if unknown++; unknown > unknownMax {
-				return nil, fmt.Errorf("more than %d calls without an answer", unknownMax)
-			}
-			take.bit, ended = 1<<unknown, math.MaxInt64
-			back := step{each.Cost, take.bit, true}
+			ended = math.MaxInt64
+		}
+		if each.Answer == "unknown" && !take.settles {
+			take.bit = 1 << takes
+			takes++
+			back := step{cost: each.Cost, bit: take.bit, givesBack: true}
 			all = append(all, porcupine.Operation{ClientId: each.Client, Input: back, Call: each.BeganNs, Return: ended})
 		}
 		all = append(all, porcupine.Operation{ClientId: each.Client, Input: take, Call: each.BeganNs, Output: each.Answer, Return: ended})
