@@ -10,20 +10,19 @@ import fc from "fast-check";
 import { afterAll, afterEach, beforeAll, beforeEach } from "vitest";
 import { endProcesses, endsOfLogs, forgetLogs } from "./child-processes.ts";
 import { fileEnds, testBegins, testEnds } from "./ends.ts";
+import { GIVEN_SEED, saidSeed } from "./run-seed.ts";
 import { runs } from "./runs.ts";
 import { removeFolders } from "./temporary-folder.ts";
 
-const GATE_SEED = "20261121";
 const FAST_CHECK_RUNS = 100;
-const seed = process.env.TEST_SEED ?? (process.env.CI === undefined ? undefined : GATE_SEED);
 
-fc.configureGlobal({ numRuns: runs(FAST_CHECK_RUNS), ...(seed === undefined ? {} : { seed: Number(seed) }) });
+fc.configureGlobal({ numRuns: runs(FAST_CHECK_RUNS), ...(GIVEN_SEED === undefined ? {} : { seed: GIVEN_SEED }) });
 
 beforeAll(forgetLogs);
 beforeEach(({ onTestFailed }) => {
   testBegins();
   onTestFailed(() => {
-    process.stderr.write(endsOfLogs());
+    process.stderr.write(saidSeed() + endsOfLogs());
   });
 });
 

@@ -4,6 +4,8 @@
 import { once } from "node:events";
 import { connect, createServer, type Server, type Socket } from "node:net";
 import { endWithTest } from "./ends.ts";
+import { seeded } from "./fault-schedule.ts";
+import { runSeed } from "./run-seed.ts";
 
 /** What is wrong with the network for as long as a fault lasts. */
 export type NetworkFault =
@@ -43,7 +45,7 @@ export class FaultProxy {
   }
 
   /** Listens on a free port and passes everything on until told otherwise. */
-  static async start(targetPort: number, random: Random = Math.random): Promise<FaultProxy> {
+  static async start(targetPort: number, random: Random = seeded(runSeed())): Promise<FaultProxy> {
     const proxy = new FaultProxy(targetPort, random);
     proxy.#server.listen(0, "127.0.0.1");
     await once(proxy.#server, "listening");

@@ -1,6 +1,9 @@
 // How much the generated tests do. TEST_TIMES is the one knob: 1, the full number, unless it is set; `npm run check` and `npm test`
 // set less, `npm run fuzz` fifty times as much.
 
+import { seeded } from "./fault-schedule.ts";
+import { runSeed } from "./run-seed.ts";
+
 const FACTOR = readFactor(process.env.TEST_TIMES);
 
 /** How many runs to make where `full` are made in a full run of the tests; at least one. */
@@ -11,7 +14,7 @@ export function runs(full: number): number {
 /** The part of all cases to try where all are tried in a full run: evenly spaced, others in each run. */
 export function part<T>(all: readonly T[]): readonly T[] {
   const step = Math.max(1, all.length / runs(all.length));
-  const from = Math.random() * Math.min(step, all.length);
+  const from = seeded(runSeed())() * Math.min(step, all.length);
   return all.filter((_, i) => Math.floor((i + from) / step) !== Math.floor((i + from - 1) / step));
 }
 
