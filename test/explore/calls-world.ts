@@ -360,8 +360,8 @@ class CallsWorld implements World {
     Object.assign(group.add(this.#limit), { bucketKey: KEY, keyHash: 1, descriptor: 0, kind: 0, mode: Mode.pay, cost });
     const call: Call = { name: `call ${this.#calls.length + 1}`, cost, group, answers: 0, verdict: 0, isOver: false };
     this.#calls.push(call);
-    const settled = () => this.#onAnswer(call);
-    if (this.#memory.take(group, { settled })) settled();
+    const answered = () => this.#onAnswer(call);
+    if (this.#memory.take(group, { answered })) answered();
   }
 
   #onAnswer(call: Call): void {

@@ -130,7 +130,8 @@ class LeasesWorld implements World {
       if (isDead || isStopped) continue;
       if (this.#callsLeft > 0) choices.push(`${name}: a call`);
       if (granted.length > 0 && this.#callsLeft > 0) choices.push(`${name}: a call is given back`);
-      if (this.#faultsLeft > 0) choices.push(`${name} dies`, `${name} stops`);
+      // One that is alone has nobody who gains by its death, and one of several stops as one that is alone.
+      if (this.#faultsLeft > 0) choices.push(this.#processes.length > 1 ? `${name} dies` : `${name} stops`);
       if (this.#reloadsLeft > 0) choices.push(`${name} reloads its rules`);
     }
     for (const [i, { what, fail }] of this.#messages.entries()) {
