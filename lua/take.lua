@@ -24,10 +24,10 @@
 -- All reads come before the first write, so that an error at one key leaves no other half written. A refusal writes
 -- nothing, but extends the lifetime of a token bucket whose rate was lowered since it was written.
 --
--- Simple groups are decided here: payments and peeks of ordinary descriptors on different buckets, or a single one of
--- any kind. Its takes don't depend on each other, so all are judged before any is paid. settlement.lua decides the
--- others. It could decide all, but a lone call of two takes would take a sixth longer, most of it for making functions
--- (bench/store/script-cost.mjs).
+-- Simple groups are decided here: payments and peeks of ordinary descriptors on different buckets, with the guarantees
+-- of their callers, or a single one of any kind. Otherwise its takes don't depend on each other, so all are judged before
+-- any is paid. settlement.lua decides the others. It could decide all, but a lone call of two takes would take a sixth
+-- longer, most of it for making functions (bench/store/script-cost.mjs).
 --
 -- Steps of algorithms are those of Step in src/engine/algorithms/working-bucket.ts, under the same names. They change
 -- the table that they get as `state`. In addition `read` fills it from its text and returns whether that is sound, and
@@ -72,12 +72,13 @@ local reply, length, groups, at = { now_us, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 
 while at <= #groups do
   local size, latest_us, spare_quota, key, limit, descriptor, kind, mode, cost = unpack_numbers('<ddddddddd', groups, at)
   local first, answers, verdict = at + HEAD_BYTES, length + 2, VERDICT_ALLOWED
-  local is_simple = mode <= MODE_PEEK and not ARGV[4]
+  local is_simple = (mode <= MODE_PEEK or mode == MODE_GUARANTEE) and not ARGV[4]
   if size > 1 then
     group_of = group_of or { nil, nil }
     for take = first, first + (size - 1) * TAKE_BYTES, TAKE_BYTES do
       local key, _, _, kind, mode = unpack_numbers('<ddddd', groups, take)
-      is_simple = is_simple and mode <= MODE_PEEK and kind == KIND_ORDINARY and group_of[key] ~= at
+      local fits = mode <= MODE_PEEK and kind == KIND_ORDINARY or mode == MODE_GUARANTEE
+      is_simple = is_simple and fits and group_of[key] ~= at
       group_of[key] = at
     end
   end
@@ -85,8 +86,9 @@ while at <= #groups do
   if latest_us > 0 and now_us > latest_us then
     verdict = VERDICT_TOO_LATE
   elseif is_simple then
-    -- Read and judge.
-    local answer = answers
+    -- Read and judge. `own` is the bucket of a guarantee, which pays if it may cover the next take; that is then judged
+    -- by `whole`.
+    local answer, own, whole = answers
     for i = 1, size do
       if i > 1 then key, limit, descriptor, kind, mode, cost = unpack_numbers('<dddddd', groups, first + (i - 1) * TAKE_BYTES) end
       limit = limits[limit]
@@ -102,11 +104,25 @@ while at <= #groups do
         steps.clear(bucket, limit, now_us)
         if text then is_changed, damaged = true, damaged + 1 end
       end
-      local outcome, wait_us = steps.judge(bucket, limit, cost, now_us)
-      local refuses = kind == KIND_ORDINARY or (kind == KIND_QUOTA and spare_quota == 0)
-      if outcome ~= OUTCOME_ROOM and refuses then verdict = VERDICT_REFUSED end
+      local outcome, wait_us = steps.judge(bucket, own and whole or limit, cost, now_us)
+      if own then
+        if own.due then
+          limit, own.due = whole, outcome == OUTCOME_ROOM and mode == MODE_PAY and cost
+        else
+          local own_wait = answer - TAKE_NUMBERS + WAIT
+          reply[own_wait] = outcome == OUTCOME_NEVER and WAIT_US_MAX or max(reply[own_wait], wait_us)
+          outcome, wait_us = steps.judge(bucket, limit, cost, now_us)
+        end
+        own = nil
+      end
       -- The cost that it pays unless another take refuses the group; false if it pays nothing in any case.
       local due = outcome == OUTCOME_ROOM and mode == MODE_PAY and cost
+      if mode == MODE_GUARANTEE then
+        own, whole, due = bucket, limits[kind], outcome == OUTCOME_ROOM and cost
+        outcome, wait_us = OUTCOME_ROOM, outcome == OUTCOME_NEVER and WAIT_US_MAX or wait_us
+      elseif outcome ~= OUTCOME_ROOM and (kind == KIND_ORDINARY or (kind == KIND_QUOTA and spare_quota == 0)) then
+        verdict = VERDICT_REFUSED
+      end
       bucket.key, bucket.limit, bucket.due, bucket.is_changed = key, limit, due, is_changed
       reply[answer], reply[answer + REMAINING], reply[answer + WAIT] = outcome, 0, wait_us
       answer = answer + TAKE_NUMBERS
