@@ -58,10 +58,11 @@ async function look() {
     const keys = state.keeps_top_keys ? await server.ask(keysQuestion(view, state)) : undefined;
     answeredMs = Date.now();
     showState(state, view);
+    // Keys are cut to what the sheet leaves.
+    followAddress(server, state, noteRefusal);
     if (keys === undefined) hideKeys("Not available: this server does not keep them.");
     else showKeys(keys, view);
     await showLimits(server, state, actOnLimit);
-    followAddress(server, state, noteRefusal);
   } catch (error) {
     showTrouble(error);
   }
