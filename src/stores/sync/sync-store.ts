@@ -202,7 +202,6 @@ class SplitCall implements TakeListener {
   /** Empties the call for its pool. A late answer to its groups finds other generations and is ignored. */
   end(): void {
     this.group = undefined;
-    this.next = NOBODY;
     this.remote.reset();
     this.local.reset();
   }

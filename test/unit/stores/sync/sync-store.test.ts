@@ -151,6 +151,23 @@ describe("lease", () => {
     expect(ask({ limit: leased }).source).toBe(Source.store);
   });
 
+  test("takes back no payment of the lease before it: that one's receipt goes to the store", () => {
+    lease();
+    const paid = ask({ limit: leased });
+    for (let i = 0; i < 24; i++) ask({ limit: leased });
+    clock.advanceUs(1);
+    ask({ limit: leased });
+    ask({ limit: leased });
+    const left = leftBehind(leased);
+    store.giveBack(paid);
+    expect(leftBehind(leased)).toBe(left + 1);
+  });
+
+  test("is not spent by another limit, such as that of new rules", () => {
+    lease();
+    expect(ask({ limit: { ...leased } }).source).toBe(Source.store);
+  });
+
   test.each([
     { of: "the store", source: Source.store, left: 98 - 50 },
     { of: "a denial memory", source: Source.denialMemory, left: 98 },
