@@ -23,8 +23,9 @@ export async function startCluster(core) {
   const admins = nodes.map(({ port }) => new Redis(port, "127.0.0.1"));
   try {
     const first = (i) => Math.floor((i * SLOTS) / PRIMARIES);
+    // Before any of them has met another one, which would give it an epoch.
+    for (const [i, admin] of admins.entries()) await admin.cluster("SET-CONFIG-EPOCH", i + 1);
     for (const [i, admin] of admins.entries()) {
-      await admin.cluster("SET-CONFIG-EPOCH", i + 1);
       await admin.cluster("ADDSLOTSRANGE", first(i), first(i + 1) - 1);
       for (const { port } of nodes) await admin.cluster("MEET", "127.0.0.1", port);
     }
