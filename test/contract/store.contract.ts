@@ -153,6 +153,17 @@ function describeKinds(open: () => StoreHarness): void {
       expect(group.takes.map(({ paid }) => paid)).toEqual([false, true, true]);
     });
 
+    test("quota descriptors refuse only all together", async () => {
+      const quotas = (cost: number) => [
+        { limit: bucket, kind: Kind.quota, cost: 11 },
+        { limit: perMinute, kind: Kind.quota, cost },
+      ];
+      const passing = await ask(open(), quotas(4));
+      expect(passing.verdict).toBe(Verdict.allowed);
+      expect(passing.takes.map(({ paid }) => paid)).toEqual([false, true]);
+      expect((await ask(open(), quotas(99))).verdict).toBe(Verdict.refused);
+    });
+
     test("a descriptor that is over leaves its bucket to the next one", async () => {
       const group = await ask(open(), [
         { limit: bucket, descriptor: 0, kind: Kind.shadow, cost: 8 },
