@@ -12,6 +12,7 @@ import { loadSync } from "@grpc/proto-loader";
 const FILES = [
   "envoy/service/ratelimit/v3/rls.proto",
   "headgate/v1/budgets.proto",
+  "envoy/service/rate_limit_quota/v3/rlqs.proto",
   "grpc/health/v1/health.proto",
   "grpc/reflection/v1/reflection.proto",
 ];

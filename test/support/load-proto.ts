@@ -4,7 +4,12 @@ import { resolve } from "node:path";
 import { loadSync } from "@grpc/proto-loader";
 
 const PROTO_ROOT = resolve(import.meta.dirname, "../../proto");
-const FILES = ["envoy/service/ratelimit/v3/rls.proto", "headgate/v1/budgets.proto", "grpc/health/v1/health.proto"];
+const FILES = [
+  "envoy/service/ratelimit/v3/rls.proto",
+  "envoy/service/rate_limit_quota/v3/rlqs.proto",
+  "headgate/v1/budgets.proto",
+  "grpc/health/v1/health.proto",
+];
 const definition = loadSync(FILES, {
   includeDirs: [PROTO_ROOT],
   keepCase: true,

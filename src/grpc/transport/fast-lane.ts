@@ -21,13 +21,13 @@ type FastLaneServer = GrpcServer & Pick<RunningServer, "counts">;
 
 /** Starts to listen. Rejects with ConfigError if it can't, in one sentence that names address and settings. */
 export async function startFastLane(options: FastLaneOptions): Promise<FastLaneServer> {
-  const { httpPort, observer, tls, methods: unary, ...same } = options;
+  const { httpPort, observer, tls, methods: unary, streams = [], onDrain, ...same } = options;
   // Watches are bounded as all streams that wait (Bounds.waitingStreamsMax).
   const { methods, health } = otherServices(options, Number.POSITIVE_INFINITY);
   await removeAbandonedSocket(options);
   const server = await serve({
     ...same,
-    methods: [...unary, ...methods.map(onBytes)],
+    methods: [...unary, ...methods.map(onBytes), ...streams],
     tls: tls && certificatesOf(tls),
     hint: httpPort === undefined ? "HTTP is served elsewhere." : `HTTP is on port ${httpPort}.`,
     lateDetails: "SERVICE_DEADLINE: the deadline passed before the call was read",
@@ -44,6 +44,7 @@ export async function startFastLane(options: FastLaneOptions): Promise<FastLaneS
     troubles: server.counts.troubles,
     drain(graceMs) {
       health.close();
+      onDrain?.();
       return server.drain(graceMs);
     },
   };

@@ -10,6 +10,7 @@ import type {
 } from "@grpc/grpc-js";
 import { deadlineOn } from "../../base/clock.ts";
 import { InvariantError } from "../../base/invariant.ts";
+import type { StreamCall, StreamMethod } from "../streams.ts";
 import { GrpcStatus, type UnaryMethod, type UnaryReply } from "../unary.ts";
 import type { CallStatus, GrpcServerOptions, MessageCall, MessageMethod } from "./transport.ts";
 
@@ -104,6 +105,55 @@ export function detailsOf(message: string): string {
   return message.slice(0, MESSAGE_CHARS_MAX).replace(/\p{Surrogate}/gu, "\ufffd");
 }
 
+/** The implementation that grpc-js calls for a method of streams. A caller that does not read is not read either. */
+export function streamImplementation(
+  method: StreamMethod,
+  { options: { observer } }: CallContext,
+): (call: ServerDuplexStream<Buffer, Buffer>) => void {
+  return (call) => {
+    let unread = 0;
+    let onRead = (): void => undefined;
+    const written = (): void => {
+      if (--unread > 0) return;
+      onRead();
+      if (unread === 0) call.resume();
+    };
+    const own: StreamCall = {
+      get unread() {
+        return unread;
+      },
+      answer(message) {
+        unread++;
+        call.pause();
+        call.write(Buffer.from(message), written);
+      },
+      end: (status) => endStream(call, status),
+      onRead: (listener) => {
+        onRead = listener;
+      },
+      onOver: (listener) => call.on("cancelled", listener).on("close", listener),
+    };
+    const handle = (message: Buffer | undefined): void => {
+      try {
+        method.handle(message, own);
+      } catch (error) {
+        observer.handlerFailed(method.path, error);
+        own.end({ code: GrpcStatus.internal, details: "internal error" });
+      }
+    };
+    call.on("data", handle).on("end", () => handle(undefined));
+  };
+}
+
+function endStream(
+  call: { end(): unknown; emit(event: "error", error: Error): boolean },
+  status: CallStatus | undefined,
+): void {
+  if (status === undefined) call.end();
+  // grpc-js ends a stream with a status when it emits an error that carries one.
+  else call.emit("error", Object.assign(new Error(status.details), status));
+}
+
 /**
  * The method as grpc-js registers it, and its implementation. One answer is sent like a stream of answers that ends
  * after the first.
@@ -118,11 +168,7 @@ export function messageService({
         return call.writableLength;
       },
       answer: (message) => call.write(message),
-      end(status) {
-        if (status === undefined) call.end();
-        // grpc-js ends a stream with a status when it emits an error that carries one.
-        else call.emit("error", Object.assign(new Error(status.details), status));
-      },
+      end: (status) => endStream(call, status),
       onOver: (listener) => call.on("cancelled", listener).on("close", listener),
     };
     if (!definition.requestStream) handle(call.request, own);

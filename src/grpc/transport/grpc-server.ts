@@ -2,7 +2,7 @@
 
 import { Server, ServerCredentials } from "@grpc/grpc-js";
 import { waitAtMost } from "../../base/wait-at-most.ts";
-import { messageService, onBytes, unaryImplementation } from "./grpc-js-calls.ts";
+import { messageService, onBytes, streamImplementation, unaryImplementation } from "./grpc-js-calls.ts";
 import { refuseBodies } from "./grpc-js-requests.ts";
 import { GRPC_JS_WAITING_STREAMS_MAX, GrpcJsStreams } from "./grpc-js-streams.ts";
 import type { HealthService } from "./health-service.ts";
@@ -27,8 +27,11 @@ export async function startGrpcServer(options: GrpcServerOptions): Promise<GrpcS
   }
   const { methods, health } = otherServices(options, HEALTH_WATCHERS_MAX);
   for (const method of methods) server.addService(...messageService(method));
+  for (const method of options.streams ?? []) {
+    server.addService({ it: onBytes(methodDefinition(method.path)) }, { it: streamImplementation(method, context) });
+  }
   const paths = new Set([
-    ...options.methods.map(({ path }) => path),
+    ...[...options.methods, ...(options.streams ?? [])].map(({ path }) => path),
     ...methods.map(({ definition }) => definition.path),
   ]);
   const served = { paths, observer: options.observer };
@@ -40,6 +43,7 @@ export async function startGrpcServer(options: GrpcServerOptions): Promise<GrpcS
     inFlight: () => context.inFlight,
     troubles: streams.troubles,
     drain(graceMs) {
+      if (drained === undefined) options.onDrain?.();
       drained ??= drain(server, health, graceMs);
       return drained;
     },

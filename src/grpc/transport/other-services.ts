@@ -16,7 +16,9 @@ export function otherServices(
   options: GrpcServerOptions,
   watchersMax: number,
 ): { readonly methods: readonly MessageMethod[]; readonly health: HealthService } {
-  const serviceNames = [...new Set(options.methods.map((method) => serviceOf(method.path)))];
+  const serviceNames = [
+    ...new Set([...options.methods, ...(options.streams ?? [])].map(({ path }) => serviceOf(path))),
+  ];
   const health = new HealthService(options.health, ["", HEALTH_NAME, ...serviceNames], watchersMax);
   const reflection = options.reflection ? reflectionMethods([...serviceNames, HEALTH_SERVICE]) : [];
   return { methods: [...health.methods(), ...reflection], health };

@@ -7,7 +7,11 @@ import { invariant } from "../../base/invariant.ts";
 
 // proto/ is as many levels above src/grpc/transport as above dist/grpc/transport.
 const PROTO_ROOT = fileURLToPath(new URL("../../../proto/", import.meta.url));
-const FILES = ["envoy/service/ratelimit/v3/rls.proto", "headgate/v1/budgets.proto"];
+const FILES = [
+  "envoy/service/ratelimit/v3/rls.proto",
+  "headgate/v1/budgets.proto",
+  "envoy/service/rate_limit_quota/v3/rlqs.proto",
+];
 
 let services: PackageDefinition | undefined;
 

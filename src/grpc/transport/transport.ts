@@ -3,11 +3,15 @@
 import type { MethodDefinition } from "@grpc/grpc-js";
 import type { Clock } from "../../base/clock.ts";
 import type { HealthState } from "../../base/health.ts";
+import type { StreamMethod } from "../streams.ts";
 import type { GrpcStatus, TransportObserver, UnaryMethod } from "../unary.ts";
 import type { TlsFiles } from "./tls-files.ts";
 
 export interface GrpcServerOptions {
   readonly methods: readonly UnaryMethod[];
+  /** Methods with streams both ways. `onDrain` ends their calls when a shutdown begins. */
+  readonly streams?: readonly StreamMethod[];
+  readonly onDrain?: () => void;
   readonly clock: Clock;
   readonly health: HealthState;
   readonly reflection: boolean;
