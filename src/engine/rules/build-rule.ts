@@ -207,6 +207,7 @@ function makeRule(
     chargesGivenHits: draft.chargesGivenHits,
     cost: draft.cost,
     hold: draft.hold,
+    handOut: draft.handOut,
     sharesThreshold: draft.sharesThreshold,
     hashesValues,
     detailedMetric: draft.detailedMetric,

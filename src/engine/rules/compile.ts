@@ -12,6 +12,7 @@ import { gatherDefaults } from "./defaults.ts";
 import type { DomainDraft, GlobalLimitDraft } from "./draft.ts";
 import { Fields } from "./fields.ts";
 import { warnUnused } from "./gateway-rules.ts";
+import { handedOutRules } from "./hand-out.ts";
 import { limitsOnBucket } from "./priority.ts";
 import { formatPlace, ProblemLog } from "./problems.ts";
 import { checkUnused, gatherNamedLimits } from "./read-limits.ts";
@@ -121,6 +122,7 @@ function* buildDomain(
     hasHashedValues: context.hiddenKeys.size > 0,
     hiddenKeys: context.hiddenKeys,
     chargesGivenHits: draft.chargesGivenHits,
+    handedOut: handedOutRules(draft, compatible, log),
     // A refused set must not create lasting stats.
     stats: (log.hasErrors ? undefined : options.domainBook?.domainStatsOf(domain)) ?? new DomainStats(),
     limits: context.limits,

@@ -19,6 +19,7 @@ import {
 import { Fields, isNull } from "./fields.ts";
 import { type DefaultHold, type DefaultHolds, defaultHoldOf, plainRule } from "./gateway-rules.ts";
 import { refuseGuarantees } from "./guarantee.ts";
+import { checkHandOut, readHandOut } from "./hand-out.ts";
 import { checkHold, readHold } from "./hold.ts";
 import { formatPlace, type ProblemLog } from "./problems.ts";
 import { readLimit, readOnStoreFailure, refuseSync } from "./read-limit.ts";
@@ -195,6 +196,7 @@ function readRule(key: string, patterns: readonly PatternDraft[], fields: Fields
         : fields.flag("charge_given_hits"),
     cost: readCost(fields.section("cost", "cost")),
     hold,
+    handOut: readHandOut(fields),
     onStoreFailure: readOnStoreFailure(fields),
     sharesThreshold: fields.flag("share_threshold"),
     hashesValues: fields.flag("hash_values"),
@@ -214,6 +216,7 @@ function readRule(key: string, patterns: readonly PatternDraft[], fields: Fields
     );
   checkHold(draft, fields);
   refuseGuarantees(draft, fields);
+  checkHandOut(draft, fields);
   return draft;
 }
 
@@ -264,7 +267,15 @@ function checkSettings(draft: RuleDraft, fields: Fields): void {
     if (name === "quota_mode" && draft.limits.hasLimit) continue;
     log.warn(fields.keyAt(name), `'${name}' has no effect on ${reason}: it applies to no rule above or below`);
   }
-  for (const name of ["cost", "post_paid", "charge_given_hits", "on_store_failure", "hold", "rarely"].filter(isOn))
+  for (const name of [
+    "cost",
+    "post_paid",
+    "charge_given_hits",
+    "on_store_failure",
+    "hold",
+    "hand_out",
+    "rarely",
+  ].filter(isOn))
     log.error(fields.keyAt(name), `'${name}' has no effect on ${reason}`, "Move it to the rule that has the limit.");
 }
 

@@ -34,6 +34,14 @@ export interface HoldEntries {
   readonly seconds: number;
 }
 
+/** A rule's `hand_out`: its bucket may be handed out to Envoys. */
+export interface HandOut {
+  /** After this time without a request, an Envoy's part goes back. */
+  readonly idleSeconds: number;
+  /** The part of the limit that each Envoy has at least, in percent. */
+  readonly floorPercent: number;
+}
+
 /** How a rule accepts the value of an entry. The entry's key must equal the rule's, except for `compositeWildcard`. */
 export type Pattern =
   | { readonly kind: "exact"; readonly value: string }
@@ -74,6 +82,7 @@ export interface RuleSettings {
   readonly chargesGivenHits: boolean;
   readonly cost: CostEntry | undefined;
   readonly hold: HoldEntries | undefined;
+  readonly handOut: HandOut | undefined;
   /** True: all values that this rule matches share one bucket, even if a deeper rule has the limit. */
   readonly sharesThreshold: boolean;
   readonly detailedMetric: boolean;
@@ -231,6 +240,8 @@ export interface DomainRules {
    * `post_paid`.
    */
   readonly chargesGivenHits: boolean;
+  /** The keys of rules with `hand_out`, in the order of the rules, by their set (hand-out.ts). */
+  readonly handedOut: ReadonlyMap<string, readonly string[]>;
   /** Counters of the domain. The only part of the set that changes. */
   readonly stats: DomainStats;
   /** Limits of this domain's rules and its global limit, for pages and metrics. */
