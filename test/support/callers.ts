@@ -12,9 +12,9 @@ const { requestSerialize } = service.ShouldRateLimit as grpc.MethodDefinition<ob
 
 const OVER_LIMIT = 2;
 
-/** The bytes of a request about one entry of the domain `edge`. */
-export function requestAbout(key: string, value: string): Buffer {
-  return requestSerialize({ domain: "edge", descriptors: [{ entries: [{ key, value }] }] });
+/** The bytes of a request about one entry. */
+export function requestAbout(key: string, value: string, domain = "edge"): Buffer {
+  return requestSerialize({ domain, descriptors: [{ entries: [{ key, value }] }] });
 }
 
 /** A caller with a connection of its own, which is made at its first call. */

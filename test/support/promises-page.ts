@@ -10,6 +10,7 @@ const ROOT = resolve(import.meta.dirname, "../..");
 /** Themes of marks and their headings, in the page's order. */
 export const THEMES: Readonly<Record<string, string>> = {
   limits: "Limits",
+  quota: "Quota handed to Envoy",
   calls: "Several limits at once",
   tiers: "Priorities and tiers",
   sharing: "Guaranteed shares",

@@ -51,6 +51,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   "grpc/rls": ["grpc", "base", "settings/header-dialects.ts", "engine/domain", "engine/limiter"],
   "grpc/transport": ["grpc", "base", "engine/domain"],
   operate: [],
+  quota: ["base", "engine/domain", "engine/limiter", "engine/rules", "grpc", "operate/condition.ts"],
   "operate/telemetry/traces": ["grpc", "base", "engine/domain", "engine/limiter", "settings", "operate/telemetry"],
   "operate/telemetry": [
     "operate/condition.ts",

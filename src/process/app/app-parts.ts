@@ -30,6 +30,7 @@ import type { StatsdExporter } from "../../operate/telemetry/statsd.ts";
 import { TopKeys } from "../../operate/telemetry/top/top-keys.ts";
 import type { Traces } from "../../operate/telemetry/traces/open-traces.ts";
 import { UndecidedCalls } from "../../operate/telemetry/undecided-calls.ts";
+import { openQuota } from "../../quota/open-quota.ts";
 import type { XdsStatus } from "../../rule-sources/xds/xds-rules.ts";
 import { compileOptions, policyOf } from "../../settings/settings.ts";
 import type { AppOptions } from "./app-options.ts";
@@ -147,6 +148,20 @@ export async function buildAppParts(options: AppOptions) {
     snapshots: await makeSnapshots(options, store),
     limiter,
     runtimeLimits,
+    quota: openQuota({
+      ...limiting,
+      rules: () => limiter.rules,
+      processes,
+      observer: {
+        unknown: ({ domain, keys, why }) =>
+          rareLog.warn("quota unknown", "an Envoy asks for a bucket that no rule hands out; it is denied", () => ({
+            domain,
+            keys: keys.join(", "),
+            why,
+          })),
+        failed: (error) => calls.internalFailed(error),
+      },
+    }),
     buckets: new BucketAdmin({ ...limiting, memories, rules: () => limiter.rules }),
     topKeys,
     adminWatch: new AdminWatch(logger, rareLog),
@@ -207,10 +222,12 @@ function* statsInUse({ statsBook }: AppParts, { domains }: RuleSet): Generator<L
 }
 
 function needsProcessCount({ domains }: RuleSet): boolean {
-  return [...domains.values()].some(({ limits }) =>
-    limits.some(
-      ({ policy: { onStoreFailure, sync } }) => onStoreFailure === OnStoreFailure.local || sync !== Sync.exact,
-    ),
+  return [...domains.values()].some(
+    ({ limits, handedOut }) =>
+      handedOut.size > 0 ||
+      limits.some(
+        ({ policy: { onStoreFailure, sync } }) => onStoreFailure === OnStoreFailure.local || sync !== Sync.exact,
+      ),
   );
 }
 

@@ -62,7 +62,7 @@ export function watchConditions(parts: AppParts): () => readonly Condition[] {
     const { current } = reloader;
     const criticals = findings.filter(({ severity, causedBy }) => severity === "critical" && causedBy === undefined);
     if (limitCounts !== undefined) events.look({ rules: current, limits: limitCounts, criticals }, nowUs);
-    return book.note(findings, nowUs);
+    return book.note([...findings, ...parts.quota.findings()], nowUs);
   };
   parts.running.watches.push(setInterval(look, LOOK_MS).unref());
   return look;

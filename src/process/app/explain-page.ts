@@ -17,13 +17,21 @@ export async function explainQuestion(
   const ofRules = await runInTurns(explainSteps(rules, domain, descriptors));
   const { source } = parts.runtimeLimits;
   const limitOf = (i: number) => source.of({ domain, entries: descriptors[i] ?? [] });
+  const handedOut = (i: number) => parts.quota.explain(domain, descriptors[i] ?? []);
   const report = {
     ...ofRules,
-    descriptors: ofRules.descriptors.map((each, i) => withRuntimeLimit(each, limitOf(i), showsWho)),
+    descriptors: ofRules.descriptors.map((each, i) =>
+      withQuota(withRuntimeLimit(each, limitOf(i), showsWho), handedOut(i)),
+    ),
   };
   const unmatched = [...parts.calls.domains.entries()].find((entry) => entry.domain === domain);
   if (unmatched === undefined) return report;
   return { ...report, unmatched: { descriptors: unmatched.descriptors, example_keys: unmatched.exampleKeys } };
+}
+
+/** The report with what Envoys have of the bucket. */
+function withQuota(report: DescriptorReport, handedOut: string | undefined): DescriptorReport {
+  return handedOut === undefined ? report : { ...report, says: `${report.says}; ${handedOut}` };
 }
 
 /** The report with what an operator has set for the caller. */

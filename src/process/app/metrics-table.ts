@@ -86,6 +86,26 @@ export const METRICS = {
       ]),
     ["outcome", "source"],
   ).means("Decisions."),
+  quotaStreams: gauge("headgate_quota_streams", ({ quota }) => quota.totals().streams).means(
+    "Streams of Envoys that get quota.",
+  ),
+  quotaBuckets: gauge("headgate_quota_buckets", ({ quota }) => quota.totals().buckets).means(
+    "Buckets that are handed out to Envoys.",
+  ),
+  quotaRate: gauge("headgate_quota_per_second", ({ quota }) => quota.totals().perSecond).means(
+    "Requests a second that Envoys may let pass, over all buckets.",
+  ),
+  quotaRequests: counter(
+    "headgate_quota_requests_total",
+    ({ quota: { counts } }) => known("outcome", { allowed: counts.passed, refused: counts.refused }),
+    ["outcome"],
+  ).means("Requests that Envoys have decided and reported."),
+  quotaRefused: counter(
+    "headgate_quota_refused_total",
+    ({ quota: { counts } }) =>
+      known("reason", { unknown: counts.unknown, too_many: counts.tooMany, streams: counts.refusedStreams }),
+    ["reason"],
+  ).means("Reported buckets that are denied: no rule hands them out, or they are too many; and streams refused."),
   degraded: counter(
     "headgate_degraded_total",
     ({ calls }) =>

@@ -89,6 +89,8 @@ export async function openGrpc(parts: AppParts, httpPort: number): Promise<GrpcS
       { path: RESERVE_PATH, handler: new ReserveService(traced(RESERVE_PATH)) },
       { path: SETTLE_PATH, handler: new SettleService(traced(SETTLE_PATH)) },
     ],
+    streams: [parts.quota.method],
+    onDrain: () => parts.quota.close(),
     clock: parts.clock,
     health: parts.health,
     reflection: !settings.compatibilityMode,

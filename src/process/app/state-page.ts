@@ -103,6 +103,8 @@ export async function readState(parts: AppParts, conditions: readonly Condition[
     information: parts.limitWatch.information,
     /** Whether GET /top has something to show (TOP_KEYS). */
     keeps_top_keys: parts.topKeys !== undefined,
+    /** What is handed out to Envoys; null before one has reported. */
+    quota: parts.quota.state(),
     /** Limits at run time by kind, and what keeps them from being up to date; `changes` grows with each change. */
     runtime_limits: {
       in_force: Object.fromEntries(Object.entries(inForce).filter(([, count]) => count > 0)),
