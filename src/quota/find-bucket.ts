@@ -12,7 +12,7 @@ import { keySetOf } from "../engine/rules/hand-out.ts";
 import type { DomainRules, Rule, RuleSet } from "../engine/rules/rule-set.ts";
 import type { Strategy } from "./part.ts";
 import type { Finder, Found } from "./quota-book.ts";
-import { type Entries, entriesOf } from "./wire.ts";
+import { type Entries, idEntriesOf } from "./wire.ts";
 
 export interface FinderOptions extends FillOptions {
   readonly rules: () => RuleSet | undefined;
@@ -32,7 +32,7 @@ export class BucketFinder implements Finder {
 
   find(domain: string, id: Buffer): Found | undefined {
     const rules = this.#options.rules()?.domains.get(domain);
-    const rule = rules && this.#fill(rules, entriesOf(id));
+    const rule = rules && this.#fill(rules, idEntriesOf(id));
     const take = this.#call.group.takes[0] as Take;
     if (rule?.handOut === undefined || this.#call.group.size !== 1) return undefined;
     if (take.limit.algorithm !== Algorithm.tokenBucket) return undefined;

@@ -10,7 +10,7 @@
 
 import { Bank, MICROS, MINUTE_SECONDS, type Payer, perMinuteOf, type Terms } from "./bank.ts";
 import { divideRate, divideTokens } from "./division.ts";
-import type { Part } from "./part.ts";
+import type { EnvoyPart } from "./part.ts";
 
 /** A stream that reads has applied what it was sent after this time. */
 export const SETTLE_US = 50_000;
@@ -29,13 +29,13 @@ const NOTICEABLE_PART = 100;
 /** Does what a step asks for. */
 export interface Outlet extends Payer {
   /** Tells Envoy what its part is. */
-  assign(part: Part): void;
+  assign(part: EnvoyPart): void;
   /** Tells Envoy to forget the bucket. */
-  abandon(part: Part): void;
+  abandon(part: EnvoyPart): void;
 }
 
 export class HandedBucket {
-  readonly parts = new Set<Part>();
+  readonly parts = new Set<EnvoyPart>();
   readonly bank: Bank;
   readonly #outlet: Outlet;
   /** Whole tokens that parts may have. */
@@ -73,13 +73,13 @@ export class HandedBucket {
     this.#isDirty = true;
   }
 
-  add(part: Part): void {
+  add(part: EnvoyPart): void {
     this.parts.add(part);
     this.#isDirty = true;
   }
 
   /** Notes that Envoy is told nothing any more: its part stays paid until it must have dropped it. */
-  orphan(part: Part, nowUs: number): void {
+  orphan(part: EnvoyPart, nowUs: number): void {
     this.bank.drain(nowUs);
     part.isOrphan = true;
     part.settlesUs = Math.max(part.settlesUs, part.expiresUs);
@@ -94,20 +94,20 @@ export class HandedBucket {
   }
 
   /** The stream does not read: Envoy may not know yet that its part is smaller. */
-  fellBehind(part: Part): void {
+  fellBehind(part: EnvoyPart): void {
     if (part.heldRate > part.rate || part.heldTokens > part.tokens)
       part.settlesUs = Math.max(part.settlesUs, part.expiresUs);
   }
 
   /** The stream reads again: what it was sent applies soon. */
-  read(part: Part, nowUs: number): void {
+  read(part: EnvoyPart, nowUs: number): void {
     if (part.settlesUs > nowUs + SETTLE_US && !part.isOrphan) part.settlesUs = nowUs + SETTLE_US;
     this.#settleAt(part.settlesUs);
     this.#mayGrow = true;
   }
 
   /** Tells Envoy to forget the bucket; what it has stays paid until it must have read that. */
-  abandon(part: Part, nowUs: number): void {
+  abandon(part: EnvoyPart, nowUs: number): void {
     this.orphan(part, nowUs);
     if (!part.owner.isBehind) part.settlesUs = Math.min(part.settlesUs, nowUs + SETTLE_US);
     this.#settleAt(part.settlesUs);
@@ -118,8 +118,8 @@ export class HandedBucket {
    * Takes over the part of a closed stream, for an Envoy that comes back. The smallest one: if it was another's, more
    * stays paid than is spent.
    */
-  adopt(part: Part): boolean {
-    let smallest: Part | undefined;
+  adopt(part: EnvoyPart): boolean {
+    let smallest: EnvoyPart | undefined;
     for (const each of this.parts) {
       if (!each.isOrphan || each.heldRate === 0) continue;
       if (smallest === undefined || each.heldRate < smallest.heldRate) smallest = each;
@@ -144,7 +144,7 @@ export class HandedBucket {
    * Notes what an Envoy has done since its last report, and prolongs what it has. `spent` is what passed; of that, what
    * was not paid is charged.
    */
-  report(part: Part, spent: number, refused: number, isFirst: boolean, nowUs: number): void {
+  report(part: EnvoyPart, spent: number, refused: number, isFirst: boolean, nowUs: number): void {
     this.bank.drain(nowUs);
     const us = Math.max(MICROS, nowUs - part.reportedUs);
     if (!isFirst) {
@@ -167,7 +167,7 @@ export class HandedBucket {
   }
 
   /** Charges what has passed beyond what the part could have spent, by what was paid for it. */
-  #chargeUnpaid(part: Part, spent: number, us: number, nowUs: number): void {
+  #chargeUnpaid(part: EnvoyPart, spent: number, us: number, nowUs: number): void {
     accrue(part, nowUs);
     const { limit } = this.bank.terms;
     // No Envoy spends more in the life of what it was told, whatever it reports.
@@ -213,7 +213,7 @@ export class HandedBucket {
     }
   }
 
-  #hold(part: Part, rate: number, tokens: number, nowUs: number): void {
+  #hold(part: EnvoyPart, rate: number, tokens: number, nowUs: number): void {
     accrue(part, nowUs);
     part.unreported += Math.max(0, tokens - part.heldTokens) * MICROS;
     this.bank.heldRate += rate - part.heldRate;
@@ -222,7 +222,7 @@ export class HandedBucket {
     part.heldTokens = tokens;
   }
 
-  #letExpire(part: Part): void {
+  #letExpire(part: EnvoyPart): void {
     part.strategy = "deny";
     part.rate = 0;
     part.tokens = 0;
@@ -259,15 +259,15 @@ export class HandedBucket {
   }
 
   /** The parts that may hold a token: those that do and use it, then those that want one, in the order of arrival. */
-  #holders(parts: readonly Part[]): readonly Part[] {
+  #holders(parts: readonly EnvoyPart[]): readonly EnvoyPart[] {
     const { tokensMax } = this.bank;
     if (parts.length <= tokensMax) return parts;
-    const rank = (part: Part) => (part.demand === 0 ? 2 : part.tokens > 0 ? 0 : 1);
+    const rank = (part: EnvoyPart) => (part.demand === 0 ? 2 : part.tokens > 0 ? 0 : 1);
     return [...parts].sort((a, b) => rank(a) - rank(b)).slice(0, tokensMax);
   }
 
   /** `isStrict`: the others need every token of the difference. */
-  #reduce(part: Part, isStrict: boolean, nowUs: number): void {
+  #reduce(part: EnvoyPart, isStrict: boolean, nowUs: number): void {
     const less = part.rate - part.targetRate;
     const isLess = less > (isStrict ? 0 : this.bank.rateMax / NOTICEABLE_PART);
     if (!isLess && part.targetTokens >= part.tokens && (part.rate > 0 || part.strategy === part.blanket)) return;
@@ -323,7 +323,7 @@ export class HandedBucket {
   }
 
   /** Called before the outlet sends: `expiresUs` is later than what Envoy does. */
-  #tell(part: Part, nowUs: number): void {
+  #tell(part: EnvoyPart, nowUs: number): void {
     if (part.rate > 0) part.strategy = "bucket";
     if (!part.owner.isBehind) part.expiresUs = nowUs + TTL_US;
     this.#outlet.assign(part);
@@ -331,7 +331,7 @@ export class HandedBucket {
 }
 
 /** Adds to what the part may have spent. */
-function accrue(part: Part, nowUs: number): void {
+function accrue(part: EnvoyPart, nowUs: number): void {
   part.unreported += Math.ceil((part.heldRate * Math.max(0, nowUs - part.accruedUs)) / MINUTE_SECONDS);
   part.accruedUs = nowUs;
 }

@@ -12,7 +12,7 @@ export interface PartOwner {
   readonly isBehind: boolean;
 }
 
-export class Part implements Demand {
+export class EnvoyPart implements Demand {
   readonly owner: PartOwner;
   /** The bucket id, as the stream wrote it. */
   readonly id: Buffer;

@@ -3,7 +3,7 @@
 import type { Clock } from "../base/clock.ts";
 import { MICROS_PER_SECOND } from "../base/units.ts";
 import { type Keyed, keyedOf } from "../engine/domain/key-bytes.ts";
-import type { SettleListener, Store } from "../engine/domain/store.ts";
+import type { Store, TakeListener } from "../engine/domain/store.ts";
 import { Mode, Outcome, type Take, TakeGroup } from "../engine/domain/take.ts";
 import type { Bank, Payer } from "./bank.ts";
 
@@ -36,12 +36,12 @@ export class StorePayer implements Payer {
     const owe = (take: Take) => {
       if (take.outcome === Outcome.unanswered) bank.owe(tokens);
     };
-    if (this.#store.take(group, { settled: () => owe(group.takes[0] as Take) })) owe(group.takes[0] as Take);
+    if (this.#store.take(group, { answered: () => owe(group.takes[0] as Take) })) owe(group.takes[0] as Take);
   }
 }
 
 /** The payment of a bucket that is under way: one at a time. */
-class BucketGroup implements SettleListener {
+class BucketGroup implements TakeListener {
   readonly #bank: Bank;
   readonly #clock: Clock;
   readonly #key: Keyed;
@@ -60,7 +60,7 @@ class BucketGroup implements SettleListener {
     if (store.take(this.#group, this)) this.#settle();
   }
 
-  settled(group: TakeGroup, generation: number): void {
+  answered(group: TakeGroup, generation: number): void {
     if (group.generation === generation) this.#settle();
   }
 

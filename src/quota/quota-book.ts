@@ -4,7 +4,7 @@
 import type { LimitStats } from "../engine/domain/stats.ts";
 import type { Bank, Payer, Terms } from "./bank.ts";
 import { HandedBucket, type Outlet, TTL_US } from "./handed-bucket.ts";
-import { Part, type PartOwner } from "./part.ts";
+import { EnvoyPart, type PartOwner } from "./part.ts";
 import { BUCKETS_PER_STREAM_MAX } from "./wire.ts";
 
 /** Parts of all streams, some 500 bytes each. */
@@ -18,7 +18,7 @@ export interface Found {
   readonly key: string;
   readonly terms: Terms;
   /** `deny` or `allow`: what a limit at run time says of all requests. */
-  readonly mode: Part["mode"];
+  readonly mode: EnvoyPart["mode"];
 }
 
 /** Finds buckets by what Envoys call them. */
@@ -29,7 +29,7 @@ export interface Finder {
 
 /** A part, and the bucket that it is of. */
 interface Member {
-  readonly part: Part;
+  readonly part: EnvoyPart;
   readonly bucket: HandedBucket;
 }
 
@@ -41,8 +41,8 @@ export class QuotaStream implements PartOwner {
   readonly parts = new Map<string, Member>();
   reportedUs: number;
   /** What Envoy is to be told next. It waits here while the stream does not read. */
-  readonly unsent = new Set<Part>();
-  readonly abandoned: Part[] = [];
+  readonly unsent = new Set<EnvoyPart>();
+  readonly abandoned: EnvoyPart[] = [];
 
   constructor(nowUs: number) {
     this.reportedUs = nowUs;
@@ -73,7 +73,7 @@ export interface QuotaCounts {
 }
 
 /** What a report's bucket came to. */
-export type Outcome = "handed-out" | "unknown" | "too-many";
+export type ReportOutcome = "handed-out" | "unknown" | "too-many";
 
 export class QuotaBook implements Outlet {
   readonly streams = new Set<QuotaStream>();
@@ -99,13 +99,13 @@ export class QuotaBook implements Outlet {
     this.#payer.charge(bank, tokens);
   }
 
-  assign(part: Part): void {
+  assign(part: EnvoyPart): void {
     const stream = part.owner as QuotaStream;
     stream.unsent.add(part);
     this.unsent.add(stream);
   }
 
-  abandon(part: Part): void {
+  abandon(part: EnvoyPart): void {
     const stream = part.owner as QuotaStream;
     stream.unsent.delete(part);
     stream.abandoned.push(part);
@@ -119,7 +119,7 @@ export class QuotaBook implements Outlet {
   }
 
   /** Notes one bucket of a report. */
-  report(stream: QuotaStream, usage: Usage, nowUs: number): Outcome {
+  report(stream: QuotaStream, usage: Usage, nowUs: number): ReportOutcome {
     stream.reportedUs = nowUs;
     let member = stream.parts.get(usage.idKey);
     const isNew = member === undefined;
@@ -139,7 +139,7 @@ export class QuotaBook implements Outlet {
   }
 
   #add(stream: QuotaStream, { id, idKey, isContinued }: Usage, found: Found, nowUs: number): Member {
-    const part = new Part(stream, Buffer.from(id), nowUs);
+    const part = new EnvoyPart(stream, Buffer.from(id), nowUs);
     part.mode = found.mode;
     const bucket = this.#bucketOf(found, nowUs);
     const member = { part, bucket };

@@ -3,7 +3,7 @@
 
 import { malformed, WireReader, WireType, WireWriter } from "../base/wire.ts";
 import { TTL_SECONDS } from "./handed-bucket.ts";
-import type { Part, Strategy } from "./part.ts";
+import type { EnvoyPart, Strategy } from "./part.ts";
 
 const VARINT = WireType.varint;
 const BYTES = WireType.bytes;
@@ -11,7 +11,7 @@ const BYTES = WireType.bytes;
 /** Buckets of one stream that are handed out; others are denied. A message of so many takes some 5 ms. */
 export const BUCKETS_PER_STREAM_MAX = 4_096;
 /** Longer ids are not read: 64 entries with keys and values of 64 KiB would be 8 MiB. */
-export const ID_BYTES_MAX = 8_192;
+const ID_BYTES_MAX = 8_192;
 const ENTRIES_MAX = 64;
 /** Larger counts of one report count as this. */
 const COUNT_MAX = 4_294_967_295;
@@ -83,7 +83,7 @@ function readUsage(message: Buffer): ReadUsage {
     else reader.skip(tag);
   }
   reader.end = outer;
-  return { id, entries: entriesOf(id), passed, refused, isContinued };
+  return { id, entries: idEntriesOf(id), passed, refused, isContinued };
 }
 
 const EMPTY = Buffer.alloc(0);
@@ -106,7 +106,7 @@ function readElapsed(): boolean {
 }
 
 /** The entries of a BucketId, in the order of their keys. Throws RequestError. */
-export function entriesOf(id: Buffer): Entries {
+export function idEntriesOf(id: Buffer): Entries {
   if (id.length > ID_BYTES_MAX) throw malformed(`a bucket id of at most ${ID_BYTES_MAX} bytes`, 0);
   const entries: [string, string][] = [];
   idReader.open(id);
@@ -175,7 +175,7 @@ export class ResponseWriter {
     return this.#writer.view();
   }
 
-  assign({ id, strategy, rate, tokens }: Pick<Part, "id" | "strategy" | "rate" | "tokens">): void {
+  assign({ id, strategy, rate, tokens }: Pick<EnvoyPart, "id" | "strategy" | "rate" | "tokens">): void {
     this.#action(id, () => {
       const at = this.#writer.openMessage(2);
       this.#duration(2, TTL_SECONDS);

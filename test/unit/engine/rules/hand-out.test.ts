@@ -1,9 +1,9 @@
 // `hand_out`: what may be handed out to Envoys, and what is refused with the reason.
 
 import { describe, expect, test } from "vitest";
-import { keySetOf } from "../../../src/engine/rules/hand-out.ts";
-import { formatProblem } from "../../../src/engine/rules/problems.ts";
-import { compileYaml, rulesFromYaml } from "../../support/rules.ts";
+import { keySetOf } from "../../../../src/engine/rules/hand-out.ts";
+import { formatProblem } from "../../../../src/engine/rules/problems.ts";
+import { compileYaml, rulesFromYaml } from "../../../support/rules.ts";
 
 const BUCKET = "rate_limit: { tokens_per_second: 100, burst: 100 }";
 const fileOf = (rule: string, rest = "") => `domain: edge\n${rest}\ndescriptors:\n  - { key: tenant, ${rule} }\n`;
