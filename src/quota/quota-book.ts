@@ -73,7 +73,7 @@ export interface QuotaCounts {
 }
 
 /** What a report's bucket came to. */
-export type ReportOutcome = "handed-out" | "unknown" | "too-many";
+type ReportOutcome = "handed-out" | "unknown" | "too-many";
 
 export class QuotaBook implements Outlet {
   readonly streams = new Set<QuotaStream>();
