@@ -91,6 +91,8 @@ function checkLimit(limit: LimitDraft, log: ProblemLog): void {
     log.error(at, message, "Write 'tokens_per_second' and 'burst'.");
     return;
   }
+  if (limit.guarantee !== undefined)
+    log.error(limit.guarantee.at, "'guarantee' can't be combined with 'hand_out': Envoy's buckets name no callers");
   if (limit.priority !== undefined)
     log.error(limit.priority.at, "'priority' can't be combined with 'hand_out': Envoy's requests are all alike");
   refuseSync(limit, "with 'hand_out', which pays in advance itself", log);
