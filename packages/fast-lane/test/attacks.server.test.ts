@@ -1,5 +1,5 @@
-// Peers that mean harm, each against its bound: the attacker loses the connection and moves a counter, and everybody else
-// is served on.
+// Peers that mean harm, each against its bound: the attacker loses the connection and moves a counter, and everybody
+// else is served on.
 
 import { once } from "node:events";
 import { connect } from "node:net";

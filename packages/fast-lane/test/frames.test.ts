@@ -1,5 +1,5 @@
-// A fuzzer over frames: whatever a peer says, in whatever pieces, the connection either goes on and answers, or ends with
-// a GOAWAY; nothing of ours fails, nothing leaks, and no window is overrun.
+// A fuzzer over frames: whatever a peer says, in whatever pieces, the connection either goes on and answers, or ends
+// with a GOAWAY; nothing of ours fails, nothing leaks, and no window is overrun.
 
 import fc from "fast-check";
 import { describe, expect, test, vi } from "vitest";

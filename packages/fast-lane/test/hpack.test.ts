@@ -1,5 +1,5 @@
-// Our HPACK against that of node:http2 (nghttp2), both ways and with tables that live over many blocks, and against itself
-// where Node would refuse to send what the code allows.
+// Our HPACK against that of node:http2 (nghttp2), both ways and with tables that live over many blocks, and against
+// itself where Node would refuse to send what the code allows.
 
 import { once } from "node:events";
 import { connect, type IncomingHttpHeaders } from "node:http2";

@@ -1,5 +1,5 @@
-// Resets that a peer has the server send (MadeYouReset): whatever the way, and however ways are mixed, they count as resets of
-// the peer's own. The work that its calls began before them is bounded by that, and the connection ends.
+// Resets that a peer has the server send (MadeYouReset): whatever the way, and however ways are mixed, they count as
+// resets of the peer's own. The work that its calls began before them is bounded by that, and the connection ends.
 
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";

@@ -1,4 +1,5 @@
-// Parts of the fast lane that stand alone: what is remembered of blocks, streams and floods, and how a message is written.
+// Parts of the fast lane that stand alone: what is remembered of blocks, streams and floods, and how a message is
+// written.
 
 import { describe, expect, test } from "vitest";
 import { ControlFrame, ControlFrameAllowances } from "../src/bounds.ts";

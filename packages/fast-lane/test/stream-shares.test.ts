@@ -1,5 +1,5 @@
-// Shares of what many connections want at once: which streams are ended when too many wait for their peers, and whose calls of health and
-// reflection have the next turn.
+// Shares of what many connections want at once: which streams are ended when too many wait for their peers, and whose
+// calls of health and reflection have the next turn.
 
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";

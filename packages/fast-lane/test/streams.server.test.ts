@@ -1,5 +1,5 @@
-// Streams of answers, of requests and of both on a server that knows nothing of Headgate, called by grpc-js; and peers that send or read
-// as they should not. What grpc-go finds is in interop.server.test.ts.
+// Streams of answers, of requests and of both on a server that knows nothing of Headgate, called by grpc-js; and peers
+// that send or read as they should not. What grpc-go finds is in interop.server.test.ts.
 
 import { spawn } from "node:child_process";
 import { once } from "node:events";

@@ -1,4 +1,5 @@
-// The judge on limiters in virtual time: it accuses no right one, whatever limits, network and clock, and finds the wrong ones.
+// The judge on limiters in virtual time: it accuses no right one, whatever limits, network and clock, and finds the
+// wrong ones.
 
 import { expect, test } from "vitest";
 import { runs } from "../../../test/support/runs.ts";

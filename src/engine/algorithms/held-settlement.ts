@@ -1,5 +1,5 @@
-// Settles groups with holds: what Settlement does, and in each of its steps what a limit with holds needs besides. Takes
-// of the same group on limits without holds are settled as by Settlement.
+// Settles groups with holds: what Settlement does, and in each of its steps what a limit with holds needs besides.
+// Takes of the same group on limits without holds are settled as by Settlement.
 //
 //   open        holds that have ended are given back, which is written in any case
 //   judge, pay  a refusal waits for holds that end; each payment of a token bucket notes its debt (debt-lows.ts)

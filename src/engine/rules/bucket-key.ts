@@ -49,8 +49,9 @@ export function globalBucketKey(keyPrefix: string, keySuffix: string): string {
 }
 
 /**
- * The entries that a bucket key was made of, one-byte, with the one that names the caller of a guarantee. Undefined if the key does not contain them: a hash or a pattern
- * replaces one, the bucket is a global limit's, or the text is no bucket key.
+ * The entries that a bucket key was made of, one-byte, with the one that names the caller of a guarantee. Undefined if
+ * the key does not contain them: a hash or a pattern replaces one, the bucket is a global limit's, or the text is no
+ * bucket key.
  */
 export function entriesOfBucketKey(bucketKey: string): { readonly key: string; readonly value: string }[] | undefined {
   const [, inBraces = "", caller = ""] = /^[^{]*\{([^}]*)\}(?:.*\|guarantee(\|[^|]*)$)?/.exec(bucketKey) ?? [];

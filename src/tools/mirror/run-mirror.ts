@@ -1,6 +1,6 @@
 // The room's door. `runMirror` builds and connects the parts of a running mirror: the gRPC port, the two targets, the
-// recording, the HTTP pages. `replay` sends the calls of a recording again: at the recorded pace, a multiple of it, or as
-// fast as answers come; with two targets the mirror compares their answers.
+// recording, the HTTP pages. `replay` sends the calls of a recording again: at the recorded pace, a multiple of it, or
+// as fast as answers come; with two targets the mirror compares their answers.
 
 import { setTimeout as sleep } from "node:timers/promises";
 import { cannotListen } from "../../base/cannot-listen.ts";

@@ -10,8 +10,8 @@ const EXPORTERS: Exporters = {
   grpc: "@opentelemetry/exporter-trace-otlp-grpc",
 };
 /**
- * The versions of `peerDependencies` in package.json; test/unit/operate/telemetry/traces/load-packages.test.ts keeps both
- * equal.
+ * The versions of `peerDependencies` in package.json; test/unit/operate/telemetry/traces/load-packages.test.ts keeps
+ * both equal.
  */
 export const VERSIONS: Readonly<Record<string, string>> = {
   "@opentelemetry/api": "1.9",
