@@ -257,11 +257,11 @@ function unknownLimit(rule: Rule, name: string): RequestError {
   const labels = [...new Set(rulesOfTiers(rule).flatMap(({ limits }) => limits.map(labelOf)))].filter(
     (label) => label !== "",
   );
-  const near = nearestName(name, labels);
-  const hint = near === undefined ? "" : `; did you mean '${textOf(near)}'?`;
   const has = `the rule ${quoted(rule.path)} has ${labels.length === 0 ? "one, without a name" : listed(labels)}`;
   return refused(
-    name === "" ? `the name of a limit: ${has}` : `a limit of the rule, got ${quoted(name)}; ${has}${hint}`,
+    name === ""
+      ? `the name of a limit: ${has}`
+      : `a limit of the rule, got ${quoted(name)}; ${has}${didYouMean(name, labels)}`,
   );
 }
 
@@ -287,13 +287,16 @@ function checkAmount(limit: Limit, { requests, unit, burst }: RuntimeAmount): vo
 function checkUse(rule: Rule, name: string): void {
   const names = [...(rule.tiers?.byName.keys() ?? [])];
   if (names.includes(name)) return;
-  const near = nearestName(name, names);
-  const hint = near === undefined ? "" : `; did you mean '${textOf(near)}'?`;
   throw refused(
     names.length === 0
       ? `amounts: the rule ${quoted(rule.path)} has no 'tier' to use limits of`
-      : `one of ${listed(names)}, the tiers of the rule ${quoted(rule.path)}, got ${quoted(name)}${hint}`,
+      : `one of ${listed(names)}, the tiers of the rule ${quoted(rule.path)}, got ${quoted(name)}${didYouMean(name, names)}`,
   );
+}
+
+function didYouMean(name: string, names: readonly string[]): string {
+  const near = nearestName(name, names);
+  return near === undefined ? "" : `; did you mean '${textOf(near)}'?`;
 }
 
 function sharedRule(rules: RuleSet, asked: AskedCaller): Rule | undefined {

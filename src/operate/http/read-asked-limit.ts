@@ -15,26 +15,10 @@ import { asEntry, asList, asRecord, asText, asUnit, asWhole, refused } from "./r
 /** The longest end: ten years. */
 export const RUNTIME_UNTIL_SECONDS_MAX = 10 * 365 * 86_400;
 
-const SET_KEYS = [
-  "domain",
-  "entries",
-  "limit",
-  "requests_per_unit",
-  "unit",
-  "burst",
-  "amounts",
-  "use",
-  "block",
-  "shadow",
-  "exempt",
-  "global_limit",
-  "until",
-  "until_seconds",
-  "note",
-  "seen_us",
-];
 const UNSET_KEYS = ["domain", "entries", "note", "seen_us"];
 const AMOUNT_KEYS = ["limit", "requests_per_unit", "unit", "burst"];
+const OTHER_KEYS = ["amounts", "use", "block", "shadow", "exempt", "global_limit", "until", "until_seconds"];
+const SET_KEYS = [...UNSET_KEYS, ...AMOUNT_KEYS, ...OTHER_KEYS];
 
 /**
  * Reads one limit at run time; `unsets`: what unsets it. `at` names it in errors. Throws RequestError, which names the
