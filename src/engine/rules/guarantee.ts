@@ -15,6 +15,7 @@ import { dodgeOf } from "./known-keys.ts";
 import { type Rate, reduceRate } from "./limit-shape.ts";
 import { lowLimit, readPercent, reserveOf } from "./priority.ts";
 import type { ProblemLog } from "./problems.ts";
+import { isInResource } from "./source.ts";
 
 /** Marks the caller's own limit in ids. */
 const GUARANTEE_LABEL = "guarantee";
@@ -112,7 +113,9 @@ export function refuseGuarantees(draft: RuleDraft, fields: Fields): void {
       if (guarantee === undefined) continue;
       const { at, entry } = guarantee;
       const whyNot = reasonAgainst(draft);
-      if (whyNot !== undefined) log.error(at, `'guarantee' can't be used ${whyNot}`);
+      // A file must never refuse a control plane's set.
+      if (whyNot !== undefined && isInResource(draft.at)) log.warn(at, `'guarantee' is not kept ${whyNot}`);
+      else if (whyNot !== undefined) log.error(at, `'guarantee' can't be used ${whyNot}`);
       if (entry === draft.key && !draft.sharesThreshold) {
         const text = `'guarantee' needs a limit that several callers share, but each '${textOf(entry)}' has its own bucket here`;
         log.error(at, text, "Move it to 'global_limit', or add 'share_threshold: true'.");
