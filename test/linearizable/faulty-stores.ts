@@ -24,6 +24,9 @@ export interface FaultyStore {
 
 const PAUSED_MS_MAX = 30_000;
 const COPY_MS_MAX = 20_000;
+/** After so long without an answer sentinels take a primary for lost. */
+const PATIENT_MS = 20_000;
+const QUICK_MS = 500;
 
 async function startRedis(): Promise<FaultyStore> {
   const redis = await RedisServer.start(["--appendonly", "yes", "--appendfsync", "always"]);
@@ -39,6 +42,12 @@ async function startRedis(): Promise<FaultyStore> {
 async function startSentinel(): Promise<FaultyStore> {
   const rig = await SentinelRig.start();
   let primary = await rig.primary();
+  // A primary that stands still is none that is lost, however busy the machine is.
+  const setPatience = async (ms: number) => {
+    for (const sentinel of rig.sentinels)
+      await sentinel.command("SENTINEL", "SET", rig.primaryName, "down-after-milliseconds", String(ms));
+  };
+  await setPatience(PATIENT_MS);
   const list = rig.sentinels.map(({ port }) => `127.0.0.1:${port}`).join(",");
   return {
     ...ofRedis(() => [primary]),
@@ -52,11 +61,13 @@ async function startSentinel(): Promise<FaultyStore> {
         if (performance.now() > endMs) throw new Error("the replicas do not get what the primary has");
         await sleep(20);
       }
+      await setPatience(QUICK_MS);
       await primary.kill();
       primary = await rig.whenFailedOver(primary);
     },
     renew: async () => {
       await rig.heal();
+      await setPatience(PATIENT_MS);
       primary = await rig.primary();
       await primary.flush();
     },
@@ -66,19 +77,16 @@ async function startSentinel(): Promise<FaultyStore> {
 
 async function startCluster(): Promise<FaultyStore> {
   const rig = await ClusterRig.start();
-  const primaries = async () => {
-    const owners = await Promise.all([0, 8_000, 16_000].map((slot) => rig.ownerOf(slot)));
-    return [...new Set(owners)];
-  };
-  let serving = await primaries();
+  const owners = await Promise.all([0, 8_000, 16_000].map((slot) => rig.ownerOf(slot)));
+  let serving: readonly RedisServer[] = [...new Set(owners)];
   return {
     ...ofRedis(() => serving),
     env: { REDIS_TYPE: "CLUSTER", REDIS_URL: rig.nodes.map(({ port }) => `127.0.0.1:${port}`).join(",") },
     // A replica takes over from a primary that waits until it has everything.
     fail: async () => {
-      await rig.failOver(serving[0] as RedisServer);
+      const [first, ...others] = serving;
+      serving = [...others, await rig.failOver(first as RedisServer)];
       await rig.whenWell();
-      serving = await primaries();
     },
     renew: async () => {
       for (const server of serving) await server.flush();

@@ -21,6 +21,8 @@ const CALLERS = 12;
 const CALLS = 1_000;
 const PAUSE_MS = 150;
 const BACK_MS_MAX = 30_000;
+/** Only for what never ends. */
+const TEST_MS_MAX = 180_000 * RUNS;
 
 const BUCKETS: Recording["buckets"] = [
   { entry: "who", keys: 5, hasHolds: false },
@@ -107,15 +109,19 @@ describe.skipIf(!isThere)("takes and settlements are linearizable", () => {
 
   // Promise(limits): Takes of many callers are linearizable in memory.
   // Promise(holds): Reservations and settlements of many callers are linearizable in memory.
-  test("in memory", async () => {
-    for (let run = 0; run < RUNS; run++) {
-      const services = await started({}, 1);
-      const [chance, ports] = [chances(SEED + run), portsOf(services)];
-      const before = () => undefined;
-      expectLinearizable(await record({ ...recording, ports, chance, before, isUp: () => true }), SEED + run);
-      for (const service of services) await service.stop();
-    }
-  });
+  test(
+    "in memory",
+    async () => {
+      for (let run = 0; run < RUNS; run++) {
+        const services = await started({}, 1);
+        const [chance, ports] = [chances(SEED + run), portsOf(services)];
+        const before = () => undefined;
+        expectLinearizable(await record({ ...recording, ports, chance, before, isUp: () => true }), SEED + run);
+        for (const service of services) await service.stop();
+      }
+    },
+    TEST_MS_MAX,
+  );
 
   describe.each(FAULTY_STORES)("on $name", ({ start }) => {
     let store: FaultyStore;
@@ -127,21 +133,25 @@ describe.skipIf(!isThere)("takes and settlements are linearizable", () => {
     // Promise(limits): Takes of three processes are linearizable on every shared store, though one dies and the store fails over.
     // Promise(holds): Reservations and settlements of three processes are linearizable on every shared store, under the same faults.
     // Promise(limits): Refilling buckets of three processes grant at most burst + rate x time in any interval, under the same faults.
-    test("of three processes, one of which dies, while the store stands still, loses connections and a server", async () => {
-      for (let run = 0; run < RUNS; run++) {
-        const chance = chances(SEED + run);
-        const services = await started(store.env, PROCESSES);
-        const calls = await record({
-          ...recording,
-          ...faults(store, services, chance),
-          ports: portsOf(services),
-          chance,
-        });
-        expectLinearizable(calls, SEED + run);
-        await Promise.all(services.map((service) => service.stop()));
-        await store.renew();
-      }
-    });
+    test(
+      "of three processes, one of which dies, while the store stands still, loses connections and a server",
+      async () => {
+        for (let run = 0; run < RUNS; run++) {
+          const chance = chances(SEED + run);
+          const services = await started(store.env, PROCESSES);
+          const calls = await record({
+            ...recording,
+            ...faults(store, services, chance),
+            ports: portsOf(services),
+            chance,
+          });
+          expectLinearizable(calls, SEED + run);
+          await Promise.all(services.map((service) => service.stop()));
+          await store.renew();
+        }
+      },
+      TEST_MS_MAX,
+    );
   });
 
   test("an answer that is wrong is found", () => {
