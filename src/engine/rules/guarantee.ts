@@ -75,18 +75,22 @@ function remedy(draft: LimitDraft, guarantee: GuaranteeDraft, callers: number): 
     ways.push(lower === 0 ? raised : `lower burst to ${lower} or ${raised}`);
   }
   if (callersByRate(draft, guarantee) < callers) {
-    const perSecond = ({ amount, windowSeconds }: Rate) => amount / windowSeconds;
-    const [own, shared] = [perSecond(guarantee), perSecond(draft)];
-    ways.push(
-      `lower tokens_per_second to ${short(shared / callers)} or raise the shared rate to ${short(own * callers)}`,
-    );
+    const many = BigInt(callers);
+    const lower = (BigInt(draft.amount) * MILLION) / (BigInt(draft.windowSeconds) * many);
+    const seconds = BigInt(guarantee.windowSeconds);
+    const raised = (BigInt(guarantee.amount) * many * MILLION + seconds - 1n) / seconds;
+    const raise = `raise the shared rate to ${perSecond(raised)}`;
+    ways.push(lower === 0n ? raise : `lower tokens_per_second to ${perSecond(lower)} or ${raise}`);
   }
   const text = ways.join("; ");
   return `${text.slice(0, 1).toUpperCase()}${text.slice(1)}.`;
 }
 
-function short(perSecond: number): string {
-  return String(Number(perSecond.toPrecision(6)));
+/** Rates that are advised have six decimals, and are rounded to the side on which the guarantee is kept. */
+const MILLION = 1_000_000n;
+
+function perSecond(millionths: bigint): string {
+  return String(Number(millionths) / Number(MILLION));
 }
 
 /** For how many callers the guarantee is kept. */
