@@ -73,6 +73,8 @@ interface Scenario {
   readonly isGlobal: boolean;
   readonly calls: readonly (AskedShare & {
     readonly process: number;
+    /** How much more a call costs that asks again after a refusal. */
+    readonly more: number;
     readonly changes: "nothing" | "edit" | "restart";
   })[];
 }
@@ -88,11 +90,13 @@ export function scenarios(maxLength: number): fc.Arbitrary<Scenario> {
           askedShares(callers, maxLength),
           fc.array(fc.nat({ max: 2 }), { minLength: maxLength, maxLength }),
           fc.array(fc.nat({ max: 19 }), { minLength: maxLength, maxLength }),
+          fc.array(fc.nat({ max: 2 }), { minLength: maxLength, maxLength }),
         )
-        .map(([calls, processes, changes]) =>
+        .map(([calls, processes, changes, more]) =>
           calls.map((call, i) => ({
             ...call,
             process: processes[i] ?? 0,
+            more: more[i] ?? 0,
             changes:
               changes[i] === 0 ? ("edit" as const) : changes[i] === 1 ? ("restart" as const) : ("nothing" as const),
           })),
@@ -121,7 +125,7 @@ export async function expectModel(scenario: Scenario, fleet: Fleet, startUs: num
   };
   advance(0);
   const isKept = callers <= keptFor(numbers);
-  for (const { caller, cost, afterUs, times, process: number, changes } of calls) {
+  for (const { caller, cost, afterUs, times, process: number, changes, more } of calls) {
     advance(afterUs);
     const at = number % processes.length;
     if (changes === "edit") {
@@ -141,21 +145,26 @@ export async function expectModel(scenario: Scenario, fleet: Fleet, startUs: num
       seen[way]++;
       expect(isKept && way === "broken").toBe(false);
       if (isKept && way === "guaranteed") seen.kept++;
-      const isCoverable = caller !== undefined && cost <= Math.min(numbers.own.burst, numbers.shared.burst);
-      const canPass = isCoverable || cost <= numbers.shared.burst - keptTokens(numbers);
       if (i < times - 1 || !isOver(take)) continue;
+      // Asked with another cost, a process may answer by what it remembers: a microsecond late at most.
+      const dearer = cost + more;
+      const { waitUs } = more === 0 ? take : await asked.share(caller, dearer, isGlobal);
+      expect(model.ask(caller, dearer, nowUs)).toBe(asked.lastWay);
+      const isCoverable = caller !== undefined && dearer <= Math.min(numbers.own.burst, numbers.shared.burst);
+      const canPass = isCoverable || dearer <= numbers.shared.burst - keptTokens(numbers);
       // The wait is exact: a microsecond earlier no way is open yet.
-      expect(take.waitUs > 0).toBe(canPass);
+      expect(waitUs > 0).toBe(canPass);
       if (!canPass) break;
       seen.waits++;
-      advance(take.waitUs - 1);
-      await asked.share(caller, cost, isGlobal);
+      const earlyUs = Math.min(waitUs, more === 0 ? 1 : 2);
+      advance(waitUs - earlyUs);
+      await asked.share(caller, dearer, isGlobal);
       expect(["refused", "broken"]).toContain(asked.lastWay);
-      expect(model.ask(caller, cost, nowUs)).toBe(asked.lastWay);
-      advance(1);
-      await asked.share(caller, cost, isGlobal);
+      expect(model.ask(caller, dearer, nowUs)).toBe(asked.lastWay);
+      advance(earlyUs);
+      await asked.share(caller, dearer, isGlobal);
       expect(["guaranteed", "borrowed"]).toContain(asked.lastWay);
-      expect(model.ask(caller, cost, nowUs)).toBe(asked.lastWay);
+      expect(model.ask(caller, dearer, nowUs)).toBe(asked.lastWay);
     }
   }
 }

@@ -217,11 +217,21 @@ export class DenialMemory implements Store, BucketMemory {
       }
       if (take.mode === Mode.guarantee) {
         if (take.outcome === Outcome.never) take.waitUs = WAIT_US_MAX;
+        // The wait of the refused cost itself was for both rooms.
+        else if (cost !== known.refusedCost) take.waitUs = Math.max(take.waitUs, this.#roomWaitUs(group, i, nowUs));
         take.outcome = Outcome.room;
       }
     }
     group.verdict = Verdict.refused;
     group.source = Source.denialMemory;
+  }
+
+  /** How long the guarantee's way waits for the whole room of the shared limit, whose take is the next one. */
+  #roomWaitUs({ takes }: TakeGroup, index: number, nowUs: number): number {
+    const { limit, cost } = takes[index + 1] as Take;
+    const whole = limit.priority?.guarantee?.whole ?? limit;
+    if (cost > whole.burst) return WAIT_US_MAX;
+    return waitUsOf(this.#found[index + 1] as RememberedBucket, whole, cost, nowUs);
   }
 
   #learn(group: TakeGroup, pending: PendingGroup): void {
