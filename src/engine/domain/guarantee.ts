@@ -38,10 +38,14 @@ export function joinWays(group: TakeGroup): void {
     const take = group.takes[i] as Take;
     const { priority } = take.limit;
     if (priority?.guarantee === undefined) continue;
+    const { limit, whole } = priority.guarantee;
     const guarantee = guaranteeOf(group, i);
-    take.limit = priority.guarantee.whole;
+    take.limit = whole;
     if (guarantee !== undefined && take.outcome !== Outcome.unanswered && !take.byPolicy)
       joinTakes(take, guarantee, priority.low.reserve);
+    // Nobody is shown the guarantee, or its refund, in place of the limit that it belongs to.
+    const own = group.takes[i - 1];
+    if (own?.limit === limit) own.remaining = Number.POSITIVE_INFINITY;
   }
 }
 
@@ -53,13 +57,12 @@ function joinTakes(take: Take, guarantee: Take, reserve: number): void {
     take.waitUs = take.outcome === Outcome.never ? guarantee.waitUs : Math.min(take.waitUs, guarantee.waitUs);
     take.outcome = Outcome.over;
   }
-  // Nobody is shown the guarantee in place of the limit that it belongs to.
-  guarantee.remaining = Number.POSITIVE_INFINITY;
 }
 
 /** How the take passed; undefined if it did not, or if its limit has no guarantees. */
 export function wayOf(group: TakeGroup, take: Take): Way | undefined {
   if (take.limit.priority?.guarantee === undefined || take.outcome !== Outcome.room) return undefined;
+  if (take.mode === Mode.refund) return undefined;
   const guarantee = guaranteeOf(group, group.takes.indexOf(take));
   return guarantee?.waitUs === 0 && guarantee.outcome === Outcome.room ? "guaranteed" : "borrowed";
 }

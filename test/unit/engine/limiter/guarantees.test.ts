@@ -75,7 +75,11 @@ describe("a limit with guarantees", () => {
     expect(ask(rig, app({ hits: 0 }))).toMatchObject({ over: false, status: { remaining: 5 } });
     expect(ask(rig, app({ hits: 2 }))).toMatchObject({ way: "guaranteed", status: { remaining: 3 } });
     expect(ask(rig, app())).toMatchObject({ way: "borrowed" });
-    ask(rig, app({ hits: 2, refund: true }));
+    // Nobody is shown the guarantee in place of its limit, nor a way that a refund did not take.
+    expect(ask(rig, app({ hits: 2, refund: true }))).toMatchObject({
+      way: undefined,
+      status: { limit: { burst: 10 }, remaining: 4 },
+    });
     expect(ask(rig, app({ hits: 2 }))).toMatchObject({ way: "guaranteed" });
   });
 
