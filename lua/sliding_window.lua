@@ -18,7 +18,8 @@ local function sliding_window()
   -- Ticks from the window's start until a cost fits that does not fit now. `left` is amount - cost, `room` is amount -
   -- current - cost.
   local function first_tick_with_room(state, left, room)
-    -- The cost fits with the current count, so the previous one has to fade. It is above 0, or the cost would fit now.
+    -- The cost fits with the current count alone, so the previous count has to fade. That is above 0: the cost doesn't
+    -- fit now.
     if room >= 0 then return TICKS - floor(room * TICKS / state.previous) end
     -- Otherwise the current count must become the previous one and fade in turn.
     return TICKS + max(0, TICKS - floor(left * TICKS / state.used))

@@ -25,13 +25,14 @@
 -- nothing, but extends the lifetime of a token bucket whose rate was lowered since it was written.
 --
 -- Simple groups are decided here: payments and peeks of ordinary descriptors on different buckets, with the guarantees
--- of their callers, or a single one of any kind. Otherwise its takes don't depend on each other, so all are judged before
--- any is paid. settlement.lua decides the others. It could decide all, but a lone call of two takes would take a sixth
--- longer, most of it for making functions (bench/store/script-cost.mjs).
+-- of their callers, or a single one of any kind. Apart from guarantees, their takes don't depend on each other, so all
+-- are judged before any is paid. settlement.lua decides the others. It could decide all, but a lone call of two takes
+-- would take a sixth longer, most of it for making functions (bench/store/script-cost.mjs).
 --
 -- Steps of algorithms are those of Step in src/engine/algorithms/working-bucket.ts, under the same names. They change
 -- the table that they get as `state`. In addition `read` fills it from its text and returns whether that is sound, and
--- `write` returns the text, or false for a bucket that is full.
+-- `write` returns the text, or false for a bucket that is full, which stands for `isAsNew`. `pay` with a negative cost
+-- stands for `undo`, and the later one of at_us and now_us for `paidAtUs`.
 
 local now_us, lifetime_extra_ms = unpack_numbers('<d', ARGV[1]), 60000
 if now_us == 0 then
@@ -54,7 +55,7 @@ for at = 1, #ARGV[2], LIMIT_BYTES do
 end
 
 -- By key, its text in Redis, or false. A key of another type reads as false here; SET with NX, or EXISTS, finds it in
--- the end. Lua's stack bounds keys to some 8,000, as the numbers of the reply; the largest call has a quarter.
+-- the end. Lua's stack bounds keys, and numbers of the reply, to some 8,000; the largest call has a quarter.
 local saved = call('MGET', unpack(KEYS))
 -- By key: what the call has changed, as the new text, or false for a bucket that is full; and how long a bucket must
 -- last that was changed or may have to last longer, in microseconds.
@@ -64,12 +65,14 @@ local damaged, damaged_in_groups = 0, 0 -- buckets whose keys held something els
 local REMAINING, WAIT, RESET, PAID_AT, CAPPED = 1, 2, 3, 4, 5 -- where an answer has these numbers, after its outcome
 -- The buckets of a simple group; their tables are used again for the next one.
 local buckets = { nil, nil }
--- By key, where the last group begins that names it; only for groups of several takes.
+-- By key, where the last group begins that names it, to find keys that a group names twice; only for groups of several
+-- takes.
 local group_of
 -- What holds.lua and settlement.lua return, made for the first group that needs them.
 local holds, settle
 local reply, length, groups, at = { now_us, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }, 2, ARGV[3], 1
 while at <= #groups do
+  -- The head of a group, and its first take.
   local size, latest_us, spare_quota, key, limit, descriptor, kind, mode, cost = unpack_numbers('<ddddddddd', groups, at)
   local first, answers, verdict = at + HEAD_BYTES, length + 2, VERDICT_ALLOWED
   local is_simple = (mode <= MODE_PEEK or mode == MODE_GUARANTEE) and not ARGV[4]
@@ -107,8 +110,10 @@ while at <= #groups do
       local outcome, wait_us = steps.judge(bucket, own and whole or limit, cost, now_us)
       if own then
         if own.due then
+          -- The guarantee has room, so `whole` judges this take. If that has room too, both pay.
           limit, own.due = whole, outcome == OUTCOME_ROOM and mode == MODE_PAY and cost
         else
+          -- The take borrows, so its own limit judges it. The guarantee covers it once both have room.
           local own_wait = answer - TAKE_NUMBERS + WAIT
           reply[own_wait] = outcome == OUTCOME_NEVER and WAIT_US_MAX or max(reply[own_wait], wait_us)
           outcome, wait_us = steps.judge(bucket, limit, cost, now_us)
@@ -145,7 +150,7 @@ while at <= #groups do
       answer = answer + TAKE_NUMBERS
       if is_changed then texts[key] = steps.write(bucket) end
       -- The longest lifetime counts, because limits that share a bucket may differ in amount. Only of a token bucket
-      -- may it be longer without a change.
+      -- may it be longer without a change. A key that reads as empty is looked at in the end: it may hold another type.
       if is_changed or limit.algorithm == TOKEN_BUCKET or not saved[key] then
         local lasts_us = lifetimes[key]
         if not lasts_us or lasts_us < reset_us then lifetimes[key] = reset_us end

@@ -11,7 +11,7 @@
 -- at_us     the time up to which whole ticks were paid off
 -- refill    what has returned since, in part of a tick: the debt at now is used - refill. It is counted wherever the
 --           debt is read, so nothing comes late or is rounded away
--- A tick has as many microseconds as the window has seconds.
+-- A tick has as many microseconds as the window has seconds. TICKS is also the millionths of a token.
 
 local function token_bucket()
   -- Millionths of a token that return in `us` microseconds, which are less than a tick; rounded down.
@@ -21,7 +21,8 @@ local function token_bucket()
     return us * whole + floor(us * (amount - whole * window_seconds) / window_seconds)
   end
 
-  -- ceil(rest x window_seconds / amount), for `rest` below `amount`.
+  -- ceil(rest x window_seconds / amount), for `rest` below `amount`. If that product passes 2^53, window_seconds (25
+  -- bits) is split into high x HALF + low.
   local function us_within_tick(rest, amount, window_seconds)
     if rest * window_seconds <= EXACT_MAX then return ceil(rest * window_seconds / amount) end
     local HALF = 8192 -- 2^13
@@ -30,7 +31,8 @@ local function token_bucket()
     return us * HALF + ceil(((rest * high - us * amount) * HALF + rest * (window_seconds - high * HALF)) / amount)
   end
 
-  -- Microseconds until `debt` has returned, at most WAIT_US_MAX; a window's length if the limit has no refill.
+  -- Microseconds from now until `debt`, which is of state.at_us, has returned, at most WAIT_US_MAX; a window's length
+  -- if the limit has no refill.
   local function us_until_worked_off(debt, state, limit, now_us)
     local amount, window_seconds = limit.amount, limit.window_seconds
     if amount == 0 then return window_seconds * TICKS end

@@ -1,6 +1,7 @@
 // Calendar window: one count per calendar window. The limit brings the ends of windows by this process's time zone
 // data. The state keeps the end that its window began with, so that processes with other zone data count in the same
-// window. The same algorithm is in lua/calendar_window.lua; test/property/agreement.ts keeps them equal.
+// window. The same algorithm is in lua/calendar_window.lua and sql/take_each.sql; test/property/agreement.ts keeps them
+// equal.
 //
 // In BucketState, `atUs` is the time of the window's first hit, and `previous` the whole seconds from the second of
 // `atUs` to the end of the window. A payment of an earlier window is older than `atUs`, so it is never given back to

@@ -1,5 +1,6 @@
 // Fixed window: one count per clock-aligned window. Windows are aligned to the Unix epoch, so all processes and all
-// stores agree on them. Sliding and calendar windows share what is exported here.
+// stores agree on them. Sliding and calendar windows share what is exported here. The same algorithm is in
+// lua/fixed_window.lua and sql/take_each.sql; test/property/agreement.ts keeps them equal.
 
 import { AMOUNT_MAX, divideDown } from "../../base/units.ts";
 import type { Limit } from "../domain/limit.ts";

@@ -1,4 +1,5 @@
-// Sliding log: keeps every payment with its time, so that the limit holds exactly in any rolling window.
+// Sliding log: keeps every payment with its time, so that the limit holds exactly in any rolling window. The same
+// algorithm is in lua/sliding_log.lua; test/property/agreement.ts keeps them equal.
 
 import { AMOUNT_MAX } from "../../base/units.ts";
 import { Outcome } from "../domain/take.ts";

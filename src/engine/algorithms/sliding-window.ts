@@ -1,5 +1,6 @@
 // Sliding window: the count of the current clock-aligned window, plus the count of the previous one weighted by the
-// part of it that a window ending now still covers.
+// part of it that a window ending now still covers. The same algorithm is in lua/sliding_window.lua and
+// sql/take_each.sql; test/property/agreement.ts keeps them equal.
 
 import { divideDown, TICKS_PER_WINDOW } from "../../base/units.ts";
 import type { Limit } from "../domain/limit.ts";
@@ -17,7 +18,8 @@ function elapsedTicks(state: BucketState, limit: Limit, nowUs: number): number {
  * current - cost.
  */
 function firstTickWithRoom(state: BucketState, left: number, room: number): number {
-  // The cost fits with the current count, so the previous one has to fade. It is above 0, or the cost would fit now.
+  // The cost fits with the current count alone, so the previous count has to fade. That is above 0: the cost doesn't
+  // fit now.
   if (room >= 0) return TICKS_PER_WINDOW - divideDown(room * TICKS_PER_WINDOW, state.previous);
   // Otherwise the current count must become the previous one and fade in turn.
   return TICKS_PER_WINDOW + Math.max(0, TICKS_PER_WINDOW - divideDown(left * TICKS_PER_WINDOW, state.used));

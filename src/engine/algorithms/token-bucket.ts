@@ -31,7 +31,10 @@ function countRefill(state: BucketState, limit: Limit, nowUs: number): void {
   state.atUs = Math.max(state.atUs, nowUs);
 }
 
-/** Microseconds until `debt` millionths of a token have returned; a window's length if the limit has no refill. */
+/**
+ * Microseconds from now until `debt`, which is of `state.atUs` and in millionths of a token, has returned; a window's
+ * length if the limit has no refill.
+ */
 function usUntilWorkedOff(debt: number, state: BucketState, limit: Limit, nowUs: number): number {
   if (limit.amount === 0) return windowUsOf(limit);
   const us = usToRefill(debt, limit);

@@ -140,7 +140,7 @@ export class WorkingBucket extends Keyed {
     return this.log;
   }
 
-  /** What the Step of its algorithm works on. */
+  /** What the algorithm's Step changes: the numbers, or the payments of a sliding log. */
   get kept(): BucketState | LogState {
     return this.log ?? this.state;
   }
