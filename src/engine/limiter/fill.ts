@@ -1,4 +1,4 @@
-// First half of a call: finds the rule of each descriptor, and adds one take per limit, with its price and the key of
+// First half of a call: finds the rule of each descriptor, and adds one take per limit, with its cost and the key of
 // its bucket.
 
 import type { Limit } from "../domain/limit.ts";

@@ -71,13 +71,13 @@ export class Limiter implements CallConcluder {
       domain.stats.calls++;
       this.#filler.fill(call, domain);
     }
-    if (!this.#settlesHere(call) && !this.#options.store.take(call.group, call)) return false;
+    if (!this.#decidesHere(call) && !this.#options.store.take(call.group, call)) return false;
     this.#conclude(call);
     return true;
   }
 
   /** Decides a call that needs no store. Returns whether it did. */
-  #settlesHere(call: LimitCall): boolean {
+  #decidesHere(call: LimitCall): boolean {
     const { group } = call;
     if (group.size > 0) countHits(call);
     // Blocks are alone in their group.
