@@ -10,7 +10,7 @@ const MORE = Number(process.env.EXPLORE_DEPTH ?? 0);
 // Promise(hot): A process grants, holds or gives back all that its leases have paid, in every order of seven events.
 // Promise(hot): Processes that know each other by reports hand out at most the whole together, in every order of six events.
 // Promise(outages): A call is answered once, and pays what it was granted and nothing else, in every order of seven events.
-// Promise(answers): A refusal from memory was right within the last second, in every order of seven events.
+// Promise(answers): A refusal from memory was right within the last second, in every order of six events.
 // Promise(holds): A hold is paid once: what was settled, or held until it ends or comes back, in every order of five events.
 // Promise(operators): Limits at run time never get older, and become equal everywhere, in every order of five events.
 describe("at this scope nothing goes wrong in any order of events", () => {
