@@ -47,6 +47,8 @@ interface Member {
   isDead: boolean;
   pausedUntilUs: number;
   lost: number;
+  /** When the last message of each direction arrives. */
+  readonly ways: Readonly<Record<"in" | "out", { lastUs: number }>>;
 }
 
 interface Event {
@@ -88,6 +90,7 @@ export class QuotaWorld {
         isDead: false,
         pausedUntilUs: 0,
         lost: 0,
+        ways: { in: { lastUs: 0 }, out: { lastUs: 0 } },
       });
     }
   }
@@ -120,10 +123,12 @@ export class QuotaWorld {
     }
   }
 
-  #later(run: () => void): void {
+  /** Messages of a direction arrive in the order in which they were sent. */
+  #later(way: Member["ways"]["in"], run: () => void): void {
     const { delaysMs } = this.#schedule;
     const ms = delaysMs[this.#delay++ % delaysMs.length] as number;
-    this.#events.push({ atUs: this.clock.nowUs() + ms * 1_000, order: this.#order++, run });
+    way.lastUs = Math.max(way.lastUs, this.clock.nowUs() + ms * 1_000);
+    this.#events.push({ atUs: way.lastUs, order: this.#order++, run });
   }
 
   #deliver(): void {
@@ -166,7 +171,7 @@ export class QuotaWorld {
       member.lost--;
       return;
     }
-    this.#later(() => {
+    this.#later(member.ways.in, () => {
       if (member.isDead) return;
       const nowUs = this.clock.nowUs();
       member.stream ??= this.book.open(nowUs);
@@ -203,11 +208,12 @@ export class QuotaWorld {
         for (const message of messages) envoy.hear(message, this.clock.nowUs());
       };
       if (isPaused) this.#whenRead(member, hear);
-      else this.#later(hear);
+      else this.#later(member.ways.out, hear);
     }
   }
 
   #whenRead(member: Member, run: () => void): void {
+    member.ways.out.lastUs = member.pausedUntilUs;
     this.#events.push({ atUs: member.pausedUntilUs, order: this.#order++, run });
   }
 
