@@ -68,7 +68,8 @@ function cellsOf(key: Shown["keys"][number], at: string): readonly string[] {
 
 /** The name of a bucket begins with its domain, which the rule's column has. */
 function callerText({ rule, descriptor, key }: Shown["keys"][number]): string {
-  if (rule === "") return "all calls of the domain";
+  // Of a global limit only the guarantees have callers.
+  if (rule === "" && descriptor === undefined) return "all calls of the domain";
   return descriptor === undefined ? key.replace(/^[^{]*\{[^|}]*\|([^}]*).*$/, "$1") : typedText(descriptor);
 }
 

@@ -96,7 +96,8 @@ export class TopKeys implements CallListener {
   #name(sketch: Sketch<TrackedKey>, slot: number, key: Keyed, take: Take, call: LimitCall): void {
     if (!sketch.isWorthName(slot)) return;
     const labels = this.#labels(take.limit, call);
-    const shown = take.mode === Mode.guarantee ? { ...labels, limit: `${labels.limit}/${BORROWED_LABEL}` } : labels;
+    const limit = labels.limit === "" ? BORROWED_LABEL : `${labels.limit}/${BORROWED_LABEL}`;
+    const shown = take.mode === Mode.guarantee ? { ...labels, limit } : labels;
     sketch.named[slot] = this.#keys.use(key, () => keyTextOf(key, take, call), shown);
   }
 
