@@ -6,7 +6,7 @@
 // guaranteed payments are at most n x (their burst + their rate x (t - s)), which is at most the kept part plus what has
 // returned. So at t there is room for each of them.
 
-import { divideDown, divideUp } from "../../base/units.ts";
+import { AMOUNT_MAX, divideDown, divideUp } from "../../base/units.ts";
 import { ALGORITHM_NAMES, Algorithm, type Limit, OnStoreFailure, type Priority } from "../domain/limit.ts";
 import { textOf } from "../domain/request.ts";
 import { type GuaranteeDraft, type LimitDraft, limitsOfDraft, type RuleDraft } from "./draft.ts";
@@ -76,21 +76,20 @@ function remedy(draft: LimitDraft, guarantee: GuaranteeDraft, callers: number): 
   }
   if (callersByRate(draft, guarantee) < callers) {
     const many = BigInt(callers);
-    const lower = (BigInt(draft.amount) * MILLION) / (BigInt(draft.windowSeconds) * many);
-    const seconds = BigInt(guarantee.windowSeconds);
-    const raised = (BigInt(guarantee.amount) * many * MILLION + seconds - 1n) / seconds;
-    const raise = `raise the shared rate to ${perSecond(raised)}`;
-    ways.push(lower === 0n ? raise : `lower tokens_per_second to ${perSecond(lower)} or ${raise}`);
+    const lower = perSecond(BigInt(draft.amount), BigInt(draft.windowSeconds) * many, false);
+    const raised = perSecond(BigInt(guarantee.amount) * many, BigInt(guarantee.windowSeconds), true);
+    const raise = `raise the shared rate to ${raised}`;
+    ways.push(lower === 0 ? raise : `lower tokens_per_second to ${lower} or ${raise}`);
   }
   const text = ways.join("; ");
   return `${text.slice(0, 1).toUpperCase()}${text.slice(1)}.`;
 }
 
-/** Rates that are advised have six decimals, and are rounded to the side on which the guarantee is kept. */
-const MILLION = 1_000_000n;
-
-function perSecond(millionths: bigint): string {
-  return String(Number(millionths) / Number(MILLION));
+/** The rate in tokens per second, rounded to as many decimals, six at most, as a rule file may have. */
+function perSecond(amount: bigint, seconds: bigint, roundsUp: boolean): number {
+  let scale = 1_000_000n;
+  while (scale > 1n && amount * scale > BigInt(AMOUNT_MAX) * seconds) scale /= 10n;
+  return Number((amount * scale + (roundsUp ? seconds - 1n : 0n)) / seconds) / Number(scale);
 }
 
 /** For how many callers the guarantee is kept. */
