@@ -32,6 +32,8 @@ export interface Outlet extends Payer {
   assign(part: EnvoyPart): void;
   /** Tells Envoy to forget the bucket. */
   abandon(part: EnvoyPart): void;
+  /** Hears that the part is no longer among `parts`. */
+  dropped(part: EnvoyPart): void;
 }
 
 export class HandedBucket {
@@ -116,12 +118,13 @@ export class HandedBucket {
 
   /**
    * Takes over the part of a closed stream, for an Envoy that comes back. The smallest one: if it was another's, more
-   * stays paid than is spent.
+   * stays paid than is spent. An Envoy that let nothing pass may have had nothing, so it takes over nothing if a stream
+   * left that.
    */
-  adopt(part: EnvoyPart): boolean {
+  adopt(part: EnvoyPart, hasPassed: boolean): boolean {
     let smallest: EnvoyPart | undefined;
     for (const each of this.parts) {
-      if (!each.isOrphan || each.heldRate === 0) continue;
+      if (!each.isOrphan || (hasPassed && each.heldRate === 0)) continue;
       if (smallest === undefined || each.heldRate < smallest.heldRate) smallest = each;
     }
     if (smallest === undefined) return false;
@@ -135,7 +138,7 @@ export class HandedBucket {
     part.accruedUs = smallest.accruedUs;
     part.demand = smallest.demand;
     part.isHungry = smallest.isHungry;
-    this.parts.delete(smallest);
+    this.#drop(smallest);
     this.#isDirty = true;
     return true;
   }
@@ -207,10 +210,15 @@ export class HandedBucket {
         continue;
       }
       this.#hold(part, part.rate, part.tokens, nowUs);
-      if (part.isOrphan) this.parts.delete(part);
+      if (part.isOrphan) this.#drop(part);
       this.#isDirty = true;
       this.#mayGrow = true;
     }
+  }
+
+  #drop(part: EnvoyPart): void {
+    this.parts.delete(part);
+    this.#outlet.dropped(part);
   }
 
   #hold(part: EnvoyPart, rate: number, tokens: number, nowUs: number): void {

@@ -7,8 +7,10 @@ import { HandedBucket, type Outlet, TTL_US } from "./handed-bucket.ts";
 import { EnvoyPart, type PartOwner } from "./part.ts";
 import { BUCKETS_PER_STREAM_MAX } from "./wire.ts";
 
-/** Parts of all streams, some 500 bytes each. */
+/** Parts of all streams, of closed ones too while they stay paid, some 500 bytes each and their ids. */
 const PARTS_MAX = 100_000;
+/** Bytes of their ids, each of which is kept some five times: as it came, and in keys. */
+const ID_BYTES_MAX = 16_777_216;
 /** How often each id is looked up again, so that limits at run time apply. */
 const LOOK_UP_US = 1_000_000;
 
@@ -83,6 +85,7 @@ export class QuotaBook implements Outlet {
   /** Streams with something to send. */
   readonly unsent = new Set<QuotaStream>();
   partCount = 0;
+  #idBytes = 0;
   #lookedUpUs = 0;
   #lookUp: Iterator<void> | undefined;
 
@@ -112,6 +115,11 @@ export class QuotaBook implements Outlet {
     this.unsent.add(stream);
   }
 
+  dropped({ id }: EnvoyPart): void {
+    this.partCount--;
+    this.#idBytes -= id.length;
+  }
+
   open(nowUs: number): QuotaStream {
     const stream = new QuotaStream(nowUs);
     this.streams.add(stream);
@@ -126,26 +134,31 @@ export class QuotaBook implements Outlet {
     if (member === undefined) {
       const found = this.#finder.find(stream.domain, usage.id);
       if (found === undefined) return "unknown";
-      if (stream.parts.size >= BUCKETS_PER_STREAM_MAX || this.partCount >= PARTS_MAX) return "too-many";
+      if (stream.parts.size >= BUCKETS_PER_STREAM_MAX || !this.#hasRoomFor(usage)) return "too-many";
       member = this.#add(stream, usage, found, nowUs);
     }
     const { part, bucket } = member;
     countDecided(bucket.bank.terms.limit.stats, usage);
     bucket.report(part, usage.passed, usage.refused, isNew, nowUs);
-    if (part.isOrphan) this.#forget(stream, usage.idKey);
+    if (part.isOrphan) stream.parts.delete(usage.idKey);
     // A new part does not wait for the next tick.
     if (isNew) bucket.tick(nowUs);
     return "handed-out";
   }
 
-  #add(stream: QuotaStream, { id, idKey, isContinued }: Usage, found: Found, nowUs: number): Member {
+  #hasRoomFor({ id }: Usage): boolean {
+    return this.partCount < PARTS_MAX && this.#idBytes + id.length <= ID_BYTES_MAX;
+  }
+
+  #add(stream: QuotaStream, { id, idKey, passed, isContinued }: Usage, found: Found, nowUs: number): Member {
     const part = new EnvoyPart(stream, Buffer.from(id), nowUs);
     part.mode = found.mode;
     const bucket = this.#bucketOf(found, nowUs);
     const member = { part, bucket };
     stream.parts.set(idKey, member);
     this.partCount++;
-    if (isContinued) bucket.adopt(part);
+    this.#idBytes += id.length;
+    if (isContinued) bucket.adopt(part, passed > 0);
     bucket.add(part);
     return member;
   }
@@ -159,14 +172,9 @@ export class QuotaBook implements Outlet {
     return bucket;
   }
 
-  #forget(stream: QuotaStream, idKey: string): void {
-    if (stream.parts.delete(idKey)) this.partCount--;
-  }
-
   /** Notes that the stream is over. What its Envoy has stays paid until it expires, or until one comes back. */
   close(stream: QuotaStream, nowUs: number): void {
     if (!this.streams.delete(stream)) return;
-    this.partCount -= stream.parts.size;
     for (const { part, bucket } of stream.parts.values()) bucket.orphan(part, nowUs);
     stream.parts.clear();
     this.unsent.delete(stream);
@@ -228,7 +236,7 @@ export class QuotaBook implements Outlet {
     if (found === undefined || found.key !== bucket.bank.key) {
       // Envoy reports it as a new one, and then gets what the rules say by now.
       bucket.abandon(part, this.#nowUs);
-      this.#forget(stream, idKey);
+      stream.parts.delete(idKey);
       return;
     }
     if (!sameTerms(bucket.bank.terms, found.terms)) bucket.setTerms(found.terms);

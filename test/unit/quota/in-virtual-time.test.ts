@@ -57,6 +57,17 @@ describe("a handed-out limit", () => {
     expect(world.book.partCount).toBe(2);
   });
 
+  // In any order: the one that comes back first must not get what the other one spends on.
+  test.each([12_000, 16_000])(
+    "keeps the bound when an Envoy without tokens comes back before one that has them",
+    (atMs) => {
+      const limit = makeLimit({ amount: 5, burst: 8, windowSeconds: 1 });
+      const cut = (envoy: number): Change => ({ atMs, envoy, does: { kind: "cut" } });
+      const world = run({ changes: [demand(0, 0, 90), demand(1, 2, 90), cut(0), cut(1)] }, limit);
+      expect(world.worstBurst()).toBeLessThanOrEqual(10 + 1e-6);
+    },
+  );
+
   // Promise(quota): Each Envoy keeps its floor, whatever callers that ask want.
   test("leaves a floor to Envoys under a flood of calls that ask", () => {
     const world = run({ changes: [demand(0, 0, 300)], asked: new Array<number>(40).fill(5_000) });

@@ -1,0 +1,37 @@
+// What a peer can make the book remember.
+
+import { expect, test } from "vitest";
+import type { Payer } from "../../../src/quota/bank.ts";
+import { QuotaBook } from "../../../src/quota/quota-book.ts";
+import { makeLimit } from "../../support/builders.ts";
+
+const limit = makeLimit({ amount: 200, burst: 200, windowSeconds: 1 });
+const terms = { limit, handOut: { idleSeconds: 60, floorPercent: 1 }, processes: 1 };
+const payer: Payer = { pay: (bank, tokens) => bank.paid(200 - tokens, 0), charge: () => undefined };
+
+test.each<[what: string, idBytes: number, streams: number, isClosed: boolean, most: number]>([
+  ["parts of open streams", 30, 40, false, 100_000],
+  ["parts of streams that have closed, which stay paid", 30, 40, true, 100_000],
+  ["bytes of long ids", 8_000, 2, false, 2_097],
+])("%s are bounded", (_, idBytes, streams, isClosed, most) => {
+  const book = new QuotaBook({ find: (_domain, id) => ({ key: id.toString(), terms, mode: "bucket" }) }, payer);
+  const counts = new Map<string, number>();
+  for (let i = 0; i < streams; i++) {
+    const stream = book.open(i);
+    for (let each = 0; each < 4_096; each++) {
+      const id = Buffer.from(`${i}/${each}`.padEnd(idBytes));
+      const outcome = book.report(
+        stream,
+        { id, idKey: id.toString(), passed: 0, refused: 1, isContinued: false },
+        1_000_000,
+      );
+      counts.set(outcome, (counts.get(outcome) ?? 0) + 1);
+    }
+    if (isClosed) book.close(stream, 1_000_000);
+  }
+  expect(counts.get("handed-out")).toBe(most);
+  expect(book.partCount).toBe(most);
+  for (const stream of book.streams) book.close(stream, 1_000_000);
+  book.tick(60_000_000);
+  expect([book.partCount, book.buckets.size]).toEqual([0, 0]);
+});
