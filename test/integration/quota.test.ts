@@ -136,8 +136,9 @@ describe.each(["fast-lane", "grpc-js"])("by %s", (transport) => {
   ])("a report %s ends its stream", async (_, send, end) => {
     const app = await start(env);
     const stream = streamTo(app);
-    send(stream);
+    for (let again = 0; again < 5; again++) send(stream);
     await expect.poll(() => stream.end).toMatch(end);
+    await expect.poll(async () => (await stateOf(app)).quota?.streams ?? 0).toBe(0);
   });
 
   test("a stream that ends its half is ended, and a shutdown ends those that are open with OK", async () => {
