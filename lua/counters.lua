@@ -1,14 +1,17 @@
--- Entry script: charges counters as envoyproxy/ratelimit keeps them, so that both services count together: one integer per window, under a
--- key that contains the window. A group has nothing but counters; what else its call asks for is asked afterwards (take.lua).
+-- Entry script: charges counters as envoyproxy/ratelimit keeps them, so that both services count together: one integer
+-- per window, under a key that contains the window. A group has nothing but counters; what else its call asks for is
+-- asked afterwards (take.lua).
 -- KEYS     the keys of all counters, each once
 -- ARGV     each a string of doubles
 --          1  time in microseconds, or 0 for the server's clock
 --          2  limits, two numbers each: amount, lifetime of a counter in seconds
---          3  groups, per group: number of takes, latest time at which it may be charged (0: any), a number that says nothing here; and
---             per take: key, limit, two numbers that say nothing here, mode, cost. Keys and limits are given by their index, from 1.
+--          3  groups, per group: number of takes, latest time at which it may be charged (0: any), a number that says
+--             nothing here; and per take: key, limit, two numbers that say nothing here, mode, cost. Keys and limits
+--             are given by their index, from 1.
 --             src/engine/counters/counter-settlement.ts explains the modes.
--- reply    string of doubles: time, 0, then per group its verdict. Unless that is VERDICT_TOO_LATE (nothing was charged) or
---          VERDICT_NO_COUNT (a key holds no count), six numbers per take follow: outcome, remaining, 0, 0, count, 0
+-- reply    string of doubles: time, 0, then per group its verdict. Unless that is VERDICT_TOO_LATE (nothing was
+--          charged) or VERDICT_NO_COUNT (a key holds no count), six numbers per take follow: outcome, remaining, 0, 0,
+--          count, 0
 -- state    string, an integer
 -- lifetime given by the caller, renewed by every charge
 -- Counts are text and not numbers of Lua on their way, because they may be larger than Lua represents exactly.
@@ -52,8 +55,8 @@ local function take_at(at)
   return KEYS[key], amount, lifetime_s, mode, cost
 end
 
--- The counters that would be over, by take, if takes from `first` to `last` depend on each other (MODE_PAY); nil if none would. False if a
--- key holds no count.
+-- The counters that would be over, by take, if takes from `first` to `last` depend on each other (MODE_PAY); nil if
+-- none would. False if a key holds no count.
 local function find_over(first, last)
   local over
   for at = first, last, TAKE_BYTES do
@@ -70,8 +73,8 @@ local function find_over(first, last)
   return over
 end
 
--- Charges a group; returns the count of each take, or nil if a key holds no count. Other counters of the group are charged then, too, unless
--- they depend on each other.
+-- Charges a group; returns the count of each take, or nil if a key holds no count. Other counters of the group are
+-- charged then, too, unless they depend on each other.
 local function charge(first, last)
   local over = find_over(first, last)
   if over == false then return nil end

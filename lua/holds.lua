@@ -3,7 +3,7 @@
 -- ARGV[4]   six numbers per take: the index of its first number in ARGV[3], the indexes of four keys (bucket, set of
 --           holds, lows or 0, the hold's own or 0 if it has no id), and how long holds last, in microseconds; negative
 --           for a `concurrent` limit
--- state     in addition to the bucket's key: `<key>|holds`, a sorted set of the live holds "cost paid_at_us payment |id"
+-- state     in addition to the bucket's key: `<key>|holds`, a sorted set of live holds "cost paid_at_us payment |id"
 --           by the time of their end (a hold without an id has plus signs or nothing in place of `|id`);
 --           `<key>|hold|<id>` per hold with an id, a string "cost paid_at_us payment ends_at_us", or after settlement
 --           "settled until_us" (when it may be forgotten); and for a token bucket `<key>|lows` (debt_lows.lua)

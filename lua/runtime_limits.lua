@@ -1,12 +1,13 @@
 -- Writes limits at run time, and says what is there: src/stores/redis/runtime-store.ts.
 --
 -- KEYS   1 the limits; 2 the order of their changes. Both have one hash tag.
--- ARGV   1 most limits; 2 most changes that are kept in order; 3 a head, and 4 the sum that takes the place of its sum if it is still the
---        head, or both empty; then for each change: key, at_us of what has to be there ('' anything older, '0' nothing), at_us, mark, value.
---        An empty value drops what is there.
+-- ARGV   1 most limits; 2 most changes that are kept in order; 3 a head, and 4 the sum that takes the place of its sum
+--        if it is still the head, or both empty; then for each change: key, at_us of what has to be there ('' anything
+--        older, '0' nothing), at_us, mark, value. An empty value drops what is there.
 -- reply  the head; then for each change 'written', 'full', or 'conflict ' and what is there ('' nothing)
--- state  limits: a hash, key -> at_us, mark and value; its field '' is the head: version, sum of all marks modulo 2^48. Order: a sorted set,
---        keys by version. No lifetime: a limit ends by its own time, and must not be evicted by volatile policies.
+-- state  limits: a hash, key -> at_us, mark and value; its field '' is the head: version, sum of all marks modulo 2^48.
+--        Order: a sorted set, keys by version. No lifetime: a limit ends by its own time, and must not be evicted by
+--        volatile policies.
 local head = redis.call('HGET', KEYS[1], '') or ''
 local version, sum = string.match(head, '^(%d+) (%d+)$')
 version, sum = tonumber(version or 0), tonumber(sum or 0)

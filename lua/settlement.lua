@@ -73,7 +73,8 @@ local function settlement(now_us, limits, groups, saved, texts, lifetimes, reply
   end
 
   -- Pays the caller's guarantee if both it and the whole room of the shared limit have room for the cost. Writes when
-  -- it could cover the cost, 0 for now. Returns the limit by which the take on the shared limit, the next one, is judged.
+  -- it could cover the cost, 0 for now. Returns the limit by which the take on the shared limit, the next one, is
+  -- judged.
   local function judge_guarantee(bucket, limit, whole, cost, shared_key, shared_limit, shared_mode, answer)
     local outcome, wait_us = limit.steps.judge(bucket, limit, cost, now_us)
     local room, room_wait_us = whole.steps.judge(open(shared_key, whole), whole, cost, now_us)

@@ -1,5 +1,5 @@
-// The contract between a transport and a service for one call of streams both ways: messages are bytes. The fast lane has
-// the same (packages/fast-lane/src/methods.ts).
+// The contract between a transport and a service for one call of streams both ways: messages are bytes. The fast lane
+// has the same (packages/fast-lane/src/methods.ts).
 
 import type { GrpcStatus } from "./unary.ts";
 

@@ -2,8 +2,8 @@
 // be handed out while calls that ask pay from the same bucket. Pure steps; a Payer moves the tokens.
 //
 // At any time `balance` (paid and not spent) covers what may be spent until the next tick. If the bucket refuses a
-// payment, the rate that is handed out falls to what was paid lately, and is raised again step by step. What could not be
-// taken back in time is charged as debt.
+// payment, the rate that is handed out falls to what was paid lately, and is raised again step by step. What could not
+// be taken back in time is charged as debt.
 
 import type { Limit } from "../engine/domain/limit.ts";
 import { BURSTS_PER_SECOND_MAX, HELD_PART } from "../engine/rules/hand-out.ts";

@@ -2,11 +2,11 @@
 // tells its Outlet what to pay and whom to tell.
 //
 // Envoys together never spend more than was paid: the bank pays for their rates ahead, and each whole token that a part
-// holds was paid when it was given. What is held and what is banked are at most an eighth of the burst each. So all that
-// passes in a time t, with calls that ask, is at most 1.25 x burst + rate x t.
+// holds was paid when it was given. What is held and what is banked are at most an eighth of the burst each. So all
+// that passes in a time t, with calls that ask, is at most 1.25 x burst + rate x t.
 //
-// Parts are reduced first, and stay paid until their stream must have read that (SETTLE_US) or until Envoy drops it; only
-// then others grow.
+// Parts are reduced first, and stay paid until their stream must have read that (SETTLE_US) or until Envoy drops it;
+// only then others grow.
 
 import { Bank, MICROS, MINUTE_SECONDS, type Payer, perMinuteOf, type Terms } from "./bank.ts";
 import { divideRate, divideTokens } from "./division.ts";

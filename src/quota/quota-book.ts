@@ -1,5 +1,5 @@
-// Streams of Envoys and the buckets that their ids lead to. Pure steps: a report, a closed stream, a tick or a change of
-// the rules in; payments and messages out. All that grows has a bound.
+// Streams of Envoys and the buckets that their ids lead to. Pure steps: a report, a closed stream, a tick or a change
+// of the rules in; payments and messages out. All that grows has a bound.
 
 import type { LimitStats } from "../engine/domain/stats.ts";
 import type { Bank, Payer, Terms } from "./bank.ts";

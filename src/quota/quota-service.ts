@@ -1,5 +1,5 @@
-// StreamRateLimitQuotas on bytes: reads reports, has the book note them, and sends what Envoys are told. Keeps the clock
-// of the book: it ticks while something is handed out.
+// StreamRateLimitQuotas on bytes: reads reports, has the book note them, and sends what Envoys are told. Keeps the
+// clock of the book: it ticks while something is handed out.
 
 import type { Clock } from "../base/clock.ts";
 import { errorMessage } from "../base/thrown.ts";

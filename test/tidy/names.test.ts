@@ -10,6 +10,7 @@ const FOLDERS = ["src", "page", "test", "bench", "lua", "sql"].concat(
   PACKAGES.flatMap((folder) => [`${folder}/src`, `${folder}/test`]),
 );
 const FILE_LINES_MAX = 400;
+const COMMENT_COLUMNS_MAX = 120;
 
 function filesOf(folder: string): string[] {
   return readdirSync(join(ROOT, folder), { recursive: true, encoding: "utf8" })
@@ -34,6 +35,18 @@ describe("names and sizes", () => {
 
   test("no file is named for being anything at all", () => {
     expect(files.filter((file) => /\/(utils?|helpers?|common|misc|index)\.ts$/.test(file))).toEqual([]);
+  });
+
+  test("comment lines of TypeScript and Lua end at 120 columns", () => {
+    const code = files.filter((file) => /^((packages\/[\w-]+\/)?src|lua)\//.test(file));
+    const wide = code.flatMap((file) =>
+      textOf(file)
+        .split("\n")
+        .flatMap((line, i) =>
+          line.length > COMMENT_COLUMNS_MAX && /^\s*(\/\/|\/?\*|--)/.test(line) ? [`${file}:${i + 1}`] : [],
+        ),
+    );
+    expect(wide).toEqual([]);
   });
 
   test("source files stay under 400 lines", () => {

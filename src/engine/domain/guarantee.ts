@@ -1,11 +1,11 @@
-// The two ways of a call through a limit that keeps a part of its room for callers' guarantees. The take of the caller's
-// own guarantee comes right before the take on the shared limit, which it decides: if the guarantee covers the cost, the
-// call may use the whole room and pays both; if not, it borrows, from the room without the kept part.
+// The two ways of a call through a limit that keeps a part of its room for callers' guarantees. The take of the
+// caller's own guarantee comes right before the take on the shared limit, which it decides: if the guarantee covers the
+// cost, the call may use the whole room and pays both; if not, it borrows, from the room without the kept part.
 //
-// A guarantee never puts its call over: the outcome of its take is `room`. Its `waitUs` is 0 if it covers the cost, else
-// the time after which the cost could pass that way, WAIT_US_MAX if never. Both ways pay the same buckets of other limits,
-// and the second one has less room; so if another limit refuses the first way, it refuses the second, and there is
-// nothing to try again.
+// A guarantee never puts its call over: the outcome of its take is `room`. Its `waitUs` is 0 if it covers the cost,
+// else the time after which the cost could pass that way, WAIT_US_MAX if never. Both ways pay the same buckets of other
+// limits, and the second one has less room; so if another limit refuses the first way, it refuses the second, and there
+// is nothing to try again.
 
 import { type Limit, WAIT_US_MAX } from "./limit.ts";
 import { isOver, Mode, Outcome, type Take, type TakeGroup } from "./take.ts";

@@ -184,8 +184,8 @@ export interface Limit {
  */
 export interface Priority {
   /**
-   * Key of the entry, one-byte: of the priority, or of the caller who has a guarantee. Rules that don't match by it skip
-   * it in matching and in keys, throughout the domain; the global limit skips it only for a priority.
+   * Key of the entry, one-byte: of the priority, or of the caller who has a guarantee. Rules that don't match by it
+   * skip it in matching and in keys, throughout the domain; the global limit skips it only for a priority.
    */
   readonly entry: string;
   /** Values of the entry that mean high priority, one-byte. Empty for guarantees. */

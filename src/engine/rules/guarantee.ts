@@ -1,10 +1,10 @@
 // Guarantees: each caller has a share of a limit that all callers share, and may borrow what others leave. Reads
 // `guarantee`, refuses what it can't be combined with, and computes for how many callers it is kept.
 //
-// It is kept for n callers, with n = min(floor(rate / guaranteed rate), floor(kept part of the burst / guaranteed burst)).
-// Proof: after a payment that borrowed, at time s, the shared bucket's debt is at most burst - kept part. Until t,
-// guaranteed payments are at most n x (their burst + their rate x (t - s)), which is at most the kept part plus what has
-// returned. So at t there is room for each of them.
+// It is kept for n callers, with n = min(floor(rate / guaranteed rate), floor(kept part of the burst / guaranteed
+// burst)). Proof: after a payment that borrowed, at time s, the shared bucket's debt is at most burst - kept part.
+// Until t, guaranteed payments are at most n x (their burst + their rate x (t - s)), which is at most the kept part
+// plus what has returned. So at t there is room for each of them.
 
 import { AMOUNT_MAX, divideDown, divideUp } from "../../base/units.ts";
 import { ALGORITHM_NAMES, Algorithm, type Limit, OnStoreFailure, type Priority } from "../domain/limit.ts";
