@@ -59,7 +59,7 @@ export class HandedBucket {
   }
 
   paid(nowUs: number): void {
-    this.#grow(nowUs);
+    if (this.#mayGrow || this.bank.growthRate > 0) this.#grow(nowUs);
   }
 
   lowered(nowUs: number): void {
@@ -293,17 +293,18 @@ export class HandedBucket {
 
   /** Gives parts more, as far as rate and tokens are free and paid. */
   #grow(nowUs: number): void {
-    this.#mayGrow = false;
     this.bank.growthRate = 0;
     this.bank.growthTokens = 0;
     if (this.bank.isAway) return;
+    this.#mayGrow = false;
+    const noticeable = this.bank.rateMax / NOTICEABLE_PART;
     let freeRate = Math.max(this.bank.rate, this.#floors(this.parts.size)) - this.bank.heldRate;
     let freeTokens = this.bank.tokensMax - this.heldTokens;
     for (const part of this.parts) {
       if (part.isOrphan || part.owner.isBehind || part.targetTokens === 0) continue;
       const moreRate = Math.min(part.targetRate - part.heldRate, freeRate);
       const moreTokens = Math.max(0, Math.min(part.targetTokens - part.heldTokens, freeTokens));
-      const isNoticeable = moreRate > this.bank.rateMax / NOTICEABLE_PART || (part.rate === 0 && moreRate > 0);
+      const isNoticeable = moreRate > noticeable || (part.rate === 0 && moreRate > 0);
       if (!isNoticeable || part.heldTokens + moreTokens === 0) continue;
       if (this.bank.balance < moreTokens * MICROS) {
         this.bank.growthRate += moreRate;

@@ -35,3 +35,20 @@ test.each<[what: string, idBytes: number, streams: number, isClosed: boolean, mo
   book.tick(60_000_000);
   expect([book.partCount, book.buckets.size]).toEqual([0, 0]);
 });
+
+test("a block reaches all parts of equal ids within two seconds, and no tick looks up all of them", () => {
+  let mode: "bucket" | "deny" = "bucket";
+  const book = new QuotaBook({ find: (_domain, id) => ({ key: id.toString(), terms, mode }) }, payer);
+  const streams = Array.from({ length: 25 }, () => book.open(0));
+  for (const stream of streams)
+    for (let each = 0; each < 400; each++) {
+      const id = Buffer.from(`${each}`);
+      book.report(stream, { id, idKey: `${each}`, passed: 0, refused: 1, isContinued: false }, 0);
+    }
+  mode = "deny";
+  const blocked = () => streams.flatMap(({ parts }) => [...parts.values()]).filter(({ part }) => part.mode === "deny");
+  book.tick(1_000_000);
+  expect(blocked().length).toBeLessThanOrEqual(4_000);
+  for (let us = 1_025_000; us < 2_000_000; us += 25_000) book.tick(us);
+  expect(blocked()).toHaveLength(10_000);
+});
