@@ -2,6 +2,7 @@
 // that nobody catches fails the run of this file.
 
 import { connect } from "node:net";
+import { setTimeout } from "node:timers/promises";
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { FrameType, PREFACE } from "../../packages/fast-lane/src/protocol.ts";
@@ -10,15 +11,10 @@ import { startFastLaneRig } from "../support/fast-lane-rig.ts";
 import { callRaw, openRawClient, startTestServer } from "../support/grpc-test-server.ts";
 import { callFields, frameOf, messageOf, plainBlock, settingsOf, wordOf } from "../support/http2-peer.ts";
 import { runs, runsMs } from "../support/runs.ts";
+import { startService } from "../support/service-process.ts";
 
-const pathOf = fc.constantFrom(
-  PATH,
-  PATH,
-  "/grpc.health.v1.Health/Watch",
-  "/grpc.reflection.v1.ServerReflection/ServerReflectionInfo",
-  "/x",
-  "",
-);
+const REFLECTION = "/grpc.reflection.v1.ServerReflection/ServerReflectionInfo";
+const pathOf = fc.constantFrom(PATH, PATH, "/grpc.health.v1.Health/Watch", REFLECTION, "/x", "");
 const more = fc.constantFrom(
   ...[
     ["x-any", "a"],
@@ -91,7 +87,7 @@ async function pay(port: number, { writes, cut, isRead, leaves }: Visit): Promis
   }
   socket[leaves]();
   // A peer that ended only its side is shown out by the next frame, or never.
-  if (leaves === "end") setTimeout(() => socket.destroy(), 20);
+  if (leaves === "end") void setTimeout(20).then(() => socket.destroy());
   await closed;
 }
 
@@ -114,6 +110,41 @@ test.each(tried)(
       { numRuns: runs(150), endOnFailure: true },
     );
     expect(await callRaw(openRawClient(server.port), Buffer.from("hello"))).toMatchObject({ code: 0 });
+  },
+  runsMs(60_000),
+);
+
+// Promise(grpc): A peer that leaves while its answers wait to be written ends nothing but its connection.
+test.each(["fast-lane", "grpc-js"])(
+  "a process with GRPC_TRANSPORT=%s goes on serving when peers leave with unread answers",
+  async (transport) => {
+    const service = await startService({ GRPC_TRANSPORT: transport });
+    // 4 KB each time: file_containing_symbol of the reflection service.
+    const symbol = "envoy.service.ratelimit.v3.RateLimitService";
+    const questions = Buffer.concat(
+      new Array(100).fill(messageOf(`\x22${String.fromCharCode(symbol.length)}${symbol}`)),
+    );
+    const ids = Array.from({ length: 20 }, (_, i) => 2 * i + 1);
+    const calls = ids.flatMap((id) => [
+      frameOf(FrameType.headers, 4, id, plainBlock(callFields(REFLECTION))),
+      frameOf(FrameType.data, 0, id, questions),
+    ]);
+    const windows = [settingsOf([4, 0x7fff_ffff]), frameOf(FrameType.windowUpdate, 0, 0, wordOf(0x7fff_0000))];
+    const leave = async (i: number) => {
+      const socket = connect(service.grpcPort, "127.0.0.1").on("error", () => undefined);
+      const closed = new Promise((resolve) => socket.once("close", resolve));
+      socket.pause();
+      socket.write(Buffer.concat([PREFACE, ...windows, ...calls]));
+      await setTimeout((i * 37) % 150);
+      for (const id of ids) socket.write(frameOf(FrameType.rstStream, 0, id, wordOf(8)));
+      await setTimeout((i * 7) % 30);
+      if (i % 2 === 0) socket.resetAndDestroy();
+      else socket.end(() => socket.destroy());
+      await closed;
+    };
+    for (let round = 0; round < runs(40); round++)
+      await Promise.all(Array.from({ length: 12 }, (_, i) => leave(round * 12 + i)));
+    expect(await callRaw(openRawClient(service.grpcPort), Buffer.alloc(0))).toMatchObject({ code: 3 });
   },
   runsMs(60_000),
 );

@@ -156,19 +156,17 @@ describe.each(["fast-lane", "grpc-js"])("by %s", (transport) => {
   });
 
   // Promise(quota): Hostile reports and streams are bounded and refused with a reason, and others are served.
-  test("a million ids, counts of 2^64 and streams that don't read leave others served", async () => {
+  test("15,000 ids, counts of 2^64 and streams that don't read leave others served", async () => {
     const app = await start(env);
     const honest = streamTo(app);
     const hostile = Array.from({ length: 3 }, (_, i) => streamTo(app, { isRead: i % 2 === 0 }));
-    for (let round = 0; round < 1; round++) {
-      hostile.forEach((stream, i) => {
-        const ids = Array.from({ length: 5_000 }, (_unused, j) => ({ tenant: `${i}-${round}-${j}` }));
-        stream.report(
-          "edge",
-          ids.map((id) => ({ id, allowed: "18446744073709551615", seconds: 5 })),
-        );
-      });
-    }
+    hostile.forEach((stream, i) => {
+      const ids = Array.from({ length: 5_000 }, (_unused, j) => ({ tenant: `${i}-${j}` }));
+      stream.report(
+        "edge",
+        ids.map((id) => ({ id, allowed: "18446744073709551615", seconds: 5 })),
+      );
+    });
     honest.report("edge", [{ id: ACME, denied: 1 }]);
     await expect.poll(() => honest.toldOf(ACME), { timeout: 20_000 }).toMatch(/^12000/);
     expect((await stateOf(app)).quota?.parts).toBeLessThanOrEqual(100_000);

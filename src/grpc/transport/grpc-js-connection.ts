@@ -19,28 +19,30 @@ export class RewrittenConnection extends Duplex {
       const bytes = rewriter.rewrite(piece);
       if (bytes.length > 0 && !this.push(bytes)) socket.pause();
     });
+    // However the socket ends, node:http2 sees an orderly end. With an error it would send GOAWAY at once, and a write
+    // that is still under way then ends the process (an assertion in Node.js's JSStreamSocket).
     socket.once("end", () => this.push(null));
-    socket.once("error", (error) => this.destroy(error));
-    socket.once("close", () => this.destroy());
+    socket.once("close", () => this.push(null));
+    socket.on("error", () => undefined);
   }
 
   override _read(): void {
     this.socket.resume();
   }
 
-  override _write(chunk: Buffer, _encoding: BufferEncoding, done: (error?: Error | null) => void): void {
-    this.socket.write(chunk, done);
+  override _write(chunk: Buffer, _encoding: BufferEncoding, done: () => void): void {
+    this.socket.write(chunk, () => done());
   }
 
-  override _writev(chunks: readonly { readonly chunk: Buffer }[], done: (error?: Error | null) => void): void {
+  override _writev(chunks: readonly { readonly chunk: Buffer }[], done: () => void): void {
     const last = chunks.length - 1;
     this.socket.cork();
-    for (const [i, { chunk }] of chunks.entries()) this.socket.write(chunk, i === last ? done : undefined);
+    for (const [i, { chunk }] of chunks.entries()) this.socket.write(chunk, i === last ? () => done() : undefined);
     this.socket.uncork();
   }
 
   override _final(done: () => void): void {
-    this.socket.end(done);
+    this.socket.end(() => done());
   }
 
   override _destroy(error: Error | null, done: (error: Error | null) => void): void {
