@@ -31,8 +31,13 @@ export class BucketFinder implements Finder {
   }
 
   find(domain: string, id: Buffer): Found | undefined {
+    return this.findEntries(domain, idEntriesOf(id));
+  }
+
+  /** The same for the entries of an id, one-byte text. */
+  findEntries(domain: string, entries: Entries): Found | undefined {
     const rules = this.#options.rules()?.domains.get(domain);
-    const rule = rules && this.#fill(rules, idEntriesOf(id));
+    const rule = rules && this.#fill(rules, entries);
     const take = this.#call.group.takes[0] as Take;
     if (rule?.handOut === undefined || this.#call.group.size !== 1) return undefined;
     if (take.limit.algorithm !== Algorithm.tokenBucket) return undefined;

@@ -11,7 +11,6 @@ import { StorePayer } from "./payments.ts";
 import { QuotaBook, type QuotaCounts } from "./quota-book.ts";
 import { type QuotaObserver, QuotaService } from "./quota-service.ts";
 import { quotaFindings, quotaState, rowOf, wordsOf } from "./quota-view.ts";
-import { idOf } from "./wire.ts";
 
 const PATH = "/envoy.service.rate_limit_quota.v3.RateLimitQuotaService/StreamRateLimitQuotas";
 const MINUTE_US = 60_000_000;
@@ -70,8 +69,8 @@ export function openQuota(options: QuotaOptions): Quota {
       return quotaFindings(book, service.unknown.list(nowUs), tooManyLately(nowUs), nowUs);
     },
     explain: (domain, entries) => {
-      const id = idOf(entries.map(({ key, value }) => [oneByteOf(key), oneByteOf(value)]));
-      const found = finder.find(oneByteOf(domain), id);
+      const id = entries.map(({ key, value }) => [oneByteOf(key), oneByteOf(value)] as const);
+      const found = finder.findEntries(oneByteOf(domain), id);
       const bucket = found && book.buckets.get(found.key);
       return bucket && `handed out: ${wordsOf(rowOf(bucket, clock.nowUs()))}`;
     },

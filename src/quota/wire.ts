@@ -139,18 +139,6 @@ function readEntry(): [string, string] {
   return [key, value];
 }
 
-/** The wire form of a BucketId. */
-export function idOf(entries: Entries): Buffer {
-  const writer = new WireWriter();
-  for (const [key, value] of entries) {
-    const at = writer.openMessage(1);
-    writer.writeTextField(1, Buffer.from(key, "latin1").toString());
-    writer.writeTextField(2, Buffer.from(value, "latin1").toString());
-    writer.closeMessage(at);
-  }
-  return Buffer.from(writer.view());
-}
-
 /** The same text for ids with the same entries. */
 export function idKeyOf(entries: Entries): string {
   return JSON.stringify(entries);
