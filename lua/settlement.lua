@@ -160,7 +160,9 @@ local function settlement(now_us, limits, groups, saved, texts, lifetimes, reply
         local shared_key, shared, _, _, shared_mode = unpack_numbers('<ddddd', groups, take + TAKE_BYTES)
         chosen = judge_guarantee(bucket, limit, limits[kind], cost, shared_key, limits[shared], shared_mode, answers + i * TAKE_NUMBERS)
       else
-        is_over = judge(bucket, limit, mode, cost, descriptor, hold, answers + i * TAKE_NUMBERS) or is_over
+        -- A payment of a guarantee returns as the shared limit's does.
+        local judged_by = mode == MODE_GIVE_BACK and limits[kind] or limit
+        is_over = judge(bucket, judged_by, mode, cost, descriptor, hold, answers + i * TAKE_NUMBERS) or is_over
       end
       has_corrections = has_corrections or mode == MODE_REFUND or mode == MODE_SETTLE
       local judged, judged_kind, is_last = descriptor, kind, i == size - 1

@@ -9,9 +9,10 @@
 --             microseconds
 --          3  groups, per group: number of takes, latest time at which it may pay (0: any), 1 if a quota descriptor
 --             without a take passes, else 0; and per take: key, limit, descriptor, kind, mode, cost. Keys and limits
---             are given by their index, from 1. A payment to give back is a group of one take with MODE_GIVE_BACK, and
---             the time of payment in place of the descriptor. A guarantee (MODE_GUARANTEE) comes before the take that
---             it may cover, and has the whole limit of that in place of the kind.
+--             are given by their index, from 1. A payment to give back is a group of one take with MODE_GIVE_BACK, the
+--             time of payment in place of the descriptor, and the limit by which it returns in place of the kind. A
+--             guarantee (MODE_GUARANTEE) comes before the take that it may cover, and has the whole limit of that in
+--             place of the kind.
 --          4  holds of takes, as holds.lua says; only for the script that includes it
 -- reply    string of doubles: time, number of damaged buckets, then per group its verdict. Unless that is
 --          VERDICT_TOO_LATE or VERDICT_HOLDS_FULL (nothing was paid), six numbers per take follow: outcome (plus 4 if

@@ -47,6 +47,10 @@ class ExactBucket {
   pay({ seconds }: Numbers, cost: number): void {
     this.#debt += partsOf(cost, seconds);
   }
+
+  take(parts: bigint): void {
+    this.#debt = this.#debt > parts ? this.#debt - parts : 0n;
+  }
 }
 
 function partsOf(tokens: number, seconds: number): bigint {
@@ -78,6 +82,8 @@ export class GuaranteeModel {
   #numbers: SharedNumbers;
   readonly #shared = new ExactBucket();
   readonly #own = new Map<number, ExactBucket>();
+  /** The payment of the last call that passed. */
+  #paid: { readonly own: ExactBucket | undefined; readonly cost: number; readonly atUs: number } | undefined;
 
   constructor(numbers: SharedNumbers) {
     this.#numbers = numbers;
@@ -99,11 +105,28 @@ export class GuaranteeModel {
       if (!this.#shared.hasRoom(shared, shared.burst, cost)) return "broken";
       bucket.pay(own, cost);
       this.#shared.pay(shared, cost);
+      this.#paid = { own: bucket, cost, atUs };
       return "guaranteed";
     }
     if (!this.#shared.hasRoom(shared, shared.burst - keptTokens(this.#numbers), cost)) return "refused";
     this.#shared.pay(shared, cost);
+    this.#paid = { own: undefined, cost, atUs };
     return "borrowed";
+  }
+
+  /**
+   * Gives back what the last call that passed has paid, but for what has returned meanwhile, rounded up by a part. Its
+   * guarantee gets no more than the shared bucket.
+   */
+  giveBack(atUs: number): void {
+    const { shared, own } = this.#numbers;
+    if (this.#paid === undefined) return;
+    const us = atUs - this.#paid.atUs;
+    const parts = partsOf(this.#paid.cost, shared.seconds) - (us > 0 ? BigInt(us * shared.amount) + 1n : 0n);
+    this.#shared.advance(shared, atUs);
+    this.#paid.own?.advance(own, atUs);
+    if (parts > 0n) for (const bucket of [this.#shared, this.#paid.own]) bucket?.take(parts);
+    this.#paid = undefined;
   }
 }
 

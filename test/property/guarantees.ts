@@ -6,8 +6,8 @@ import { expect } from "vitest";
 import type { Clock } from "../../src/base/clock.ts";
 import { wayOf } from "../../src/engine/domain/guarantee.ts";
 import type { Store } from "../../src/engine/domain/store.ts";
-import { GLOBAL_DESCRIPTOR, isOver, type Take } from "../../src/engine/domain/take.ts";
-import type { LimitCall } from "../../src/engine/limiter/call.ts";
+import { copyQuestion, GLOBAL_DESCRIPTOR, isOver, Mode, type Take, TakeGroup } from "../../src/engine/domain/take.ts";
+import { LimitCall } from "../../src/engine/limiter/call.ts";
 import { LimiterRig } from "../support/limiter-rig.ts";
 import {
   type AskedShare,
@@ -24,9 +24,18 @@ import {
 /** A process. */
 class Process extends LimiterRig {
   readonly #waiting = new Map<LimitCall, () => void>();
+  readonly #store: Store;
+  #last = new LimitCall(this);
 
   constructor(rules: string, openStore: (clock: Clock) => Store) {
-    super(rules, { openStore });
+    let opened: Store | undefined;
+    super(rules, {
+      openStore: (clock) => {
+        opened = openStore(clock);
+        return opened;
+      },
+    });
+    this.#store = opened as unknown as Store;
   }
 
   override finish(call: LimitCall): void {
@@ -45,6 +54,7 @@ class Process extends LimiterRig {
       this.#waiting.set(call, resolve);
       if (this.limiter.decide(call, Number.POSITIVE_INFINITY)) this.finish(call);
     });
+    this.#last = call;
     const shared = call.group.takes[call.group.size - 1] as Take;
     expect(call.failure).toBeUndefined();
     expect(shared.descriptor).toBe(isGlobal ? GLOBAL_DESCRIPTOR : 0);
@@ -58,6 +68,23 @@ class Process extends LimiterRig {
   }
 
   lastWay: Way = "refused";
+
+  /** Gives back what the last call has paid. */
+  async giveBack(): Promise<void> {
+    const { takes, size } = this.#last.group;
+    const paid = takes.slice(0, size).filter((take) => take.paid);
+    const peeks = paid.map((take) => {
+      const group = new TakeGroup();
+      copyQuestion(take, group).mode = Mode.peek;
+      return group;
+    });
+    this.limiter.giveBackUnheard(this.#last);
+    // What is given back travels ahead of later takes of the same queue, a few at a time: one peek for each.
+    for (const peek of peeks)
+      await new Promise<void>((resolve) => {
+        if (this.#store.take(peek, { answered: () => resolve() })) resolve();
+      });
+  }
 }
 
 /** What is run: processes on one store, whose clock is moved along. */
@@ -76,6 +103,8 @@ interface Scenario {
     /** How much more a call costs that asks again after a refusal. */
     readonly more: number;
     readonly changes: "nothing" | "edit" | "restart";
+    /** After what time the last of them is given back, if it passed; undefined: not at all. */
+    readonly givenBackAfterUs: number | undefined;
   })[];
 }
 
@@ -91,11 +120,13 @@ export function scenarios(maxLength: number): fc.Arbitrary<Scenario> {
           fc.array(fc.nat({ max: 2 }), { minLength: maxLength, maxLength }),
           fc.array(fc.nat({ max: 19 }), { minLength: maxLength, maxLength }),
           fc.array(fc.nat({ max: 2 }), { minLength: maxLength, maxLength }),
+          fc.array(fc.option(fc.constantFrom(0, 1, 3_000, 20_000, 400_000)), { minLength: maxLength, maxLength }),
         )
-        .map(([calls, processes, changes, more]) =>
+        .map(([calls, processes, changes, more, givenBack]) =>
           calls.map((call, i) => ({
             ...call,
             process: processes[i] ?? 0,
+            givenBackAfterUs: givenBack[i] ?? undefined,
             more: more[i] ?? 0,
             changes:
               changes[i] === 0 ? ("edit" as const) : changes[i] === 1 ? ("restart" as const) : ("nothing" as const),
@@ -106,9 +137,17 @@ export function scenarios(maxLength: number): fc.Arbitrary<Scenario> {
 }
 
 /** How many calls passed which way; `kept`: within guarantees that are kept. */
-export type Seen = Record<Way | "kept" | "waits", number>;
+export type Seen = Record<Way | "kept" | "waits" | "givenBack", number>;
 
-export const nothingSeen = (): Seen => ({ guaranteed: 0, borrowed: 0, refused: 0, broken: 0, kept: 0, waits: 0 });
+export const nothingSeen = (): Seen => ({
+  guaranteed: 0,
+  borrowed: 0,
+  refused: 0,
+  broken: 0,
+  kept: 0,
+  waits: 0,
+  givenBack: 0,
+});
 
 /** A process that remembers a refusal does not hear that the guarantee has come to cover the cost, but the room has not. */
 function expectWay(way: Way, exact: Way): void {
@@ -130,7 +169,7 @@ export async function expectModel(scenario: Scenario, fleet: Fleet, startUs: num
   };
   advance(0);
   const isKept = callers <= keptFor(numbers);
-  for (const { caller, cost, afterUs, times, process: number, changes, more } of calls) {
+  for (const { caller, cost, afterUs, times, process: number, changes, more, givenBackAfterUs } of calls) {
     advance(afterUs);
     const at = number % processes.length;
     if (changes === "edit") {
@@ -151,7 +190,15 @@ export async function expectModel(scenario: Scenario, fleet: Fleet, startUs: num
       seen[way]++;
       expect(isKept && exact === "broken").toBe(false);
       if (isKept && way === "guaranteed") seen.kept++;
-      if (i < times - 1 || !isOver(take)) continue;
+      if (i < times - 1) continue;
+      if (!isOver(take)) {
+        if (givenBackAfterUs === undefined) continue;
+        advance(givenBackAfterUs);
+        await asked.giveBack();
+        model.giveBack(nowUs);
+        seen.givenBack++;
+        continue;
+      }
       // Asked with another cost, a process may answer by what it remembers: a microsecond late at most.
       const dearer = cost + more;
       const { waitUs } = more === 0 ? take : await asked.share(caller, dearer, isGlobal);

@@ -198,7 +198,7 @@ export class Settlement {
 
   /** Pays the guarantee if both it and the whole room of the shared limit have room; else the next take borrows. */
   #judgeGuarantee(take: Take, bucket: WorkingBucket, shared: Take, nowUs: number): void {
-    const whole = shared.limit.priority?.guarantee?.whole ?? shared.limit;
+    const { covers: whole = shared.limit } = take.limit;
     shared.limit = whole;
     const room = this.open(shared, nowUs);
     room.step.judge(room.kept, whole, shared.cost, nowUs, take);
@@ -250,7 +250,8 @@ export class Settlement {
 
   /** Gives back `cost` of what the take has paid. */
   protected giveBackTake(bucket: WorkingBucket, take: Take, cost: number, nowUs: number): void {
-    bucket.step.giveBack(bucket.kept, take.limit, cost, take.paidAtUs, nowUs);
+    const { limit, paidAtUs } = take;
+    bucket.step.giveBack(bucket.kept, limit.covers ?? limit, cost, paidAtUs, nowUs);
   }
 
   #report(take: Take, bucket: WorkingBucket, nowUs: number): void {

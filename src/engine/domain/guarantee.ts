@@ -6,6 +6,10 @@
 // else the time after which the cost could pass that way, WAIT_US_MAX if never. Both ways pay the same buckets of other
 // limits, and the second one has less room; so if another limit refuses the first way, it refuses the second, and there
 // is nothing to try again.
+//
+// A payment that is given back returns to both, but for what has refilled meanwhile. To the guarantee, too, only as
+// much as to the shared limit: by its own slower rate more would return, and the caller could spend that again out of
+// the part that is kept for others.
 
 import { type Limit, WAIT_US_MAX } from "./limit.ts";
 import { isOver, Mode, Outcome, type Take, type TakeGroup } from "./take.ts";

@@ -175,6 +175,8 @@ export interface Limit {
   readonly policy: Policy;
   readonly names: Names;
   readonly stats: LimitStats;
+  /** Of a caller's guarantee: the shared limit whose whole room it opens (engine/domain/guarantee.ts). */
+  readonly covers?: Limit;
 }
 
 /**

@@ -152,6 +152,7 @@ export function guaranteePriority(draft: GuaranteeDraft, whole: Limit): Priority
     shownAmount: draft.amount,
     shownUnit: draft.unit,
     priority: undefined,
+    covers: whole,
     names: { ...names, id: `${names.id}/${GUARANTEE_LABEL}`, readableName: GUARANTEE_LABEL },
   };
   const low: { -readonly [Key in keyof Limit]: Limit[Key] } = {

@@ -2,16 +2,15 @@
 // limit once, and keeps what is needed to read the reply even after the groups have returned to their pool. The store
 // decides how a call is written, and how much it may hold.
 
-import { invariant } from "../../base/invariant.ts";
 import type { Limit } from "../../engine/domain/limit.ts";
 import type { LimitStats } from "../../engine/domain/stats.ts";
 import type { TakeListener } from "../../engine/domain/store.ts";
-import { Mode, type TakeGroup } from "../../engine/domain/take.ts";
+import { Mode, type Take, type TakeGroup } from "../../engine/domain/take.ts";
 
 /**
  * Numbers of a group's head (takes, latest time of payment, flags), and of a take: place of its key, place of its
- * limit, descriptor (Mode.giveBack: time of the payment), kind (Mode.guarantee: place of the limit that the next take
- * pays if it is covered), mode, cost.
+ * limit, descriptor (Mode.giveBack: time of the payment), kind (Mode.guarantee: place of the limit that it covers;
+ * Mode.giveBack: of the limit by which it returns), mode, cost.
  */
 export const HEAD_NUMBERS = 3;
 export const TAKE_NUMBERS = 6;
@@ -122,7 +121,7 @@ export abstract class Batch {
         this.placeOfKey(bucketKey),
         this.placeOfLimit(limit),
         take.mode === Mode.giveBack ? take.paidAtUs : take.descriptor,
-        take.mode === Mode.guarantee ? this.#placeOfWhole(group, i) : take.kind,
+        hasLimitAsKind(take) ? this.placeOfLimit(limit.covers ?? limit) : take.kind,
         take.mode,
         take.cost,
       );
@@ -210,13 +209,6 @@ export abstract class Batch {
     return place;
   }
 
-  #placeOfWhole({ takes }: TakeGroup, index: number): number {
-    const shared = takes[index + 1]?.limit;
-    const whole = shared?.priority?.guarantee?.whole ?? shared;
-    invariant(whole !== undefined, "the take of a guarantee comes before the one that it may cover");
-    return this.placeOfLimit(whole);
-  }
-
   /** The limit's place among the batch's limits, counted from 1. */
   protected placeOfLimit(limit: Limit): number {
     let place = this.#limitPlaces.get(limit);
@@ -226,6 +218,11 @@ export abstract class Batch {
     }
     return place;
   }
+}
+
+/** Whether another limit's place stands in the numbers instead of the take's kind, which the store does not need. */
+function hasLimitAsKind({ mode }: Take): boolean {
+  return mode === Mode.guarantee || mode === Mode.giveBack;
 }
 
 function flagsOf(group: TakeGroup): number {

@@ -229,7 +229,7 @@ export class DenialMemory implements Store, BucketMemory {
   /** How long the guarantee's way waits for the whole room of the shared limit, whose take is the next one. */
   #roomWaitUs({ takes }: TakeGroup, index: number, nowUs: number): number {
     const { limit, cost } = takes[index + 1] as Take;
-    const whole = limit.priority?.guarantee?.whole ?? limit;
+    const { covers: whole = limit } = (takes[index] as Take).limit;
     if (cost > whole.burst) return WAIT_US_MAX;
     return waitUsOf(this.#found[index + 1] as RememberedBucket, whole, cost, nowUs);
   }
