@@ -73,8 +73,8 @@ export type DefaultHolds = ReadonlyMap<string, DefaultHold>;
 const STAR = "*";
 
 /**
- * The hold that the defaults of a domain give rules, of which `hold` was read. A mistake is reported; there is none
- * then.
+ * The hold that the defaults of a domain give rules, of which `hold` was read; undefined if it has a mistake, which is
+ * reported.
  */
 export function defaultHoldOf(defaults: MappingNode, hold: HoldEntries, log: ProblemLog): DefaultHold | undefined {
   const entries = defaults.entries.filter(({ key }) => key.text === "hold" || key.text === "concurrent");
