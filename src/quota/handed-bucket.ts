@@ -95,12 +95,6 @@ export class HandedBucket {
     if (atUs < this.#dueUs) this.#dueUs = atUs;
   }
 
-  /** The stream does not read: Envoy may not know yet that its part is smaller. */
-  fellBehind(part: EnvoyPart): void {
-    if (part.heldRate > part.rate || part.heldTokens > part.tokens)
-      part.settlesUs = Math.max(part.settlesUs, part.expiresUs);
-  }
-
   /** The stream reads again: what it was sent applies soon. */
   read(part: EnvoyPart, nowUs: number): void {
     if (part.settlesUs > nowUs + SETTLE_US && !part.isOrphan) part.settlesUs = nowUs + SETTLE_US;

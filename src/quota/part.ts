@@ -55,6 +55,12 @@ export class EnvoyPart implements Demand {
     this.accruedUs = nowUs;
   }
 
+  /** Notes that its stream does not read: Envoy may not know yet that it has less, or nothing. */
+  fellBehind(): void {
+    if (this.heldRate > this.rate || this.heldTokens > this.tokens)
+      this.settlesUs = Math.max(this.settlesUs, this.expiresUs);
+  }
+
   /** What it is told while it has no tokens. */
   get blanket(): Strategy {
     return this.mode === "allow" ? "allow" : "deny";

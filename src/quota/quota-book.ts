@@ -183,12 +183,14 @@ export class QuotaBook implements Outlet {
   /** Notes that all of `stream.unsent` and `stream.abandoned` goes out now. `isBehind`: the stream does not read it. */
   sent(stream: QuotaStream, isBehind: boolean, nowUs: number): void {
     for (const part of stream.unsent) part.expiresUs = nowUs + TTL_US;
+    if (isBehind && !stream.isBehind) {
+      stream.isBehind = true;
+      for (const { part } of stream.parts.values()) part.fellBehind();
+      for (const part of stream.abandoned) part.fellBehind();
+    }
     stream.unsent.clear();
     stream.abandoned.length = 0;
     this.unsent.delete(stream);
-    if (!isBehind || stream.isBehind) return;
-    stream.isBehind = true;
-    for (const { part, bucket } of stream.parts.values()) bucket.fellBehind(part);
   }
 
   /** Notes that the stream has read all that was sent. */
@@ -200,6 +202,7 @@ export class QuotaBook implements Outlet {
   }
 
   tick(nowUs: number): void {
+    this.#nowUs = nowUs;
     for (const bucket of this.buckets.values()) {
       bucket.tick(nowUs);
       if (bucket.parts.size === 0 && !bucket.bank.isPaying) this.buckets.delete(bucket.bank.key);
@@ -210,7 +213,6 @@ export class QuotaBook implements Outlet {
     }
     for (let i = 0; i < LOOK_UPS_PER_TICK && this.#lookUp !== undefined; i++)
       if (this.#lookUp.next().done === true) this.#lookUp = undefined;
-    this.#nowUs = nowUs;
   }
 
   #nowUs = 0;

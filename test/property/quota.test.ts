@@ -24,10 +24,15 @@ const change: fc.Arbitrary<Change> = fc.record({
     fc.record({ kind: fc.constant("loses-reports" as const), count: fc.integer({ min: 1, max: 3 }) }),
   ),
 });
+/** A network that is cut, or a machine that is lost, with all Envoys at once. */
+const changeOfAll: fc.Arbitrary<readonly Change[]> = fc
+  .record({ atMs: fc.nat(SECONDS * 1_000), kind: fc.constantFrom("cut" as const, "dies" as const) })
+  .map(({ atMs, kind }) => Array.from({ length: ENVOYS }, (_, envoy) => ({ atMs, envoy, does: { kind } })));
+const changes = fc.oneof({ weight: 12, arbitrary: change.map((one) => [one]) }, { weight: 1, arbitrary: changeOfAll });
 const schedule: fc.Arbitrary<Schedule> = fc.record({
   seconds: fc.constant(SECONDS),
   envoys: fc.constant(ENVOYS),
-  changes: fc.array(change, { minLength: 3, maxLength: 25 }),
+  changes: fc.array(changes, { minLength: 3, maxLength: 25 }).map((all) => all.flat()),
   asked: fc.array(fc.constantFrom(0, 0, 30, 150, 600, 5_000), { minLength: SECONDS, maxLength: SECONDS }),
   delaysMs: fc.array(fc.nat(50), { minLength: 1, maxLength: 7 }),
 });

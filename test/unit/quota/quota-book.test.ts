@@ -52,3 +52,30 @@ test("a block reaches all parts of equal ids within two seconds, and no tick loo
   for (let us = 1_025_000; us < 2_000_000; us += 25_000) book.tick(us);
   expect(blocked()).toHaveLength(10_000);
 });
+
+test.each([
+  { until: "it expires, if the stream does not read", isBehind: true },
+  { until: "the stream must have read that", isBehind: false },
+])("what a rule no longer hands out stays paid until $until", ({ isBehind }) => {
+  let isHandedOut = true;
+  const found = { key: "one", terms, mode: "bucket" } as const;
+  const book = new QuotaBook({ find: () => (isHandedOut ? found : undefined) }, payer);
+  const stream = book.open(0);
+  let nowUs = 0;
+  const tickUntil = (untilUs: number) => {
+    for (; nowUs <= untilUs; nowUs += 25_000) book.tick(nowUs);
+  };
+  book.report(stream, { id: Buffer.from("1"), idKey: "1", passed: 0, refused: 1, isContinued: false }, 0);
+  tickUntil(1_000_000);
+  book.sent(stream, false, 1_000_000);
+  isHandedOut = false;
+  while (stream.abandoned.length === 0) tickUntil(nowUs);
+  const abandonedUs = nowUs - 25_000;
+  book.sent(stream, isBehind, abandonedUs);
+  const bucket = book.buckets.get("one");
+  // It was told at 1 s what it has, for 15 s.
+  tickUntil(isBehind ? 15_900_000 : abandonedUs + 25_000);
+  expect(bucket?.heldTokens).toBeGreaterThan(0);
+  tickUntil(nowUs + 150_000);
+  expect(bucket?.heldTokens).toBe(0);
+});
